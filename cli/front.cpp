@@ -1,0 +1,102 @@
+#include "cli/front.h"
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <optional>
+#include <string>
+
+#include "cli/reaper.h"
+#include "cli/verdict.h"
+
+namespace tutti::cli {
+namespace {
+
+constexpr std::chrono::seconds kLastWait{2};
+
+int complain(std::string_view name, std::string_view sentence) {
+  std::fprintf(stderr, "%.*s: %.*s\n", static_cast<int>(name.size()), name.data(), static_cast<int>(sentence.size()),
+               sentence.data());
+  return 1;
+}
+
+sigset_t watched_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) {
+    sigaddset(&set, signal);
+  }
+  return set;
+}
+
+/// Passes orders on until the guarded process has ended; its wait status.
+int stay_in_front(pid_t guarded, const sigset_t& watched, int orders) {
+  std::optional<int> ended;
+  while (!ended) {
+    const int signal = ::sigwaitinfo(&watched, nullptr);
+    if (signal == SIGCHLD) {
+      reap([&](pid_t pid, int status) {
+        if (pid == guarded) {
+          ended = status;
+        }
+      });
+    } else if (signal > 0) {
+      const auto byte = static_cast<unsigned char>(signal);
+      [[maybe_unused]] const auto written = ::write(orders, &byte, 1);
+    }
+  }
+  return *ended;
+}
+
+}  // namespace
+
+int run_guarded(std::string_view name, const std::function<int(Guarded)>& body) {
+  ::signal(SIGCHLD, SIG_DFL);  // a parent that ignores it would have our children's statuses thrown away
+  ::signal(SIGPIPE, SIG_IGN);
+  const sigset_t watched = watched_signals();
+  sigset_t original;
+  ::sigprocmask(SIG_BLOCK, &watched, &original);
+  int pipe_ends[2];
+  if (const Status reaper = become_subreaper(); !reaper) {
+    return complain(name, reaper.error().message);
+  }
+  if (::pipe2(pipe_ends, O_CLOEXEC | O_NONBLOCK) != 0) {
+    return complain(name, system_error("cannot make a pipe", errno).message);
+  }
+  FileDescriptor read_end(pipe_ends[0]);
+  FileDescriptor write_end(pipe_ends[1]);
+
+  std::fflush(nullptr);
+  const pid_t child = ::fork();
+  if (child < 0) {
+    return complain(name, system_error("cannot start the supervisor", errno).message);
+  }
+  if (child == 0) {
+    write_end.reset();
+    // A group of its own, so that Ctrl-C reaches the front alone; it may write to the terminal all the same.
+    ::setpgid(0, 0);
+    ::signal(SIGTTOU, SIG_IGN);
+    int code = 1;
+    if (const Status reaper = become_subreaper(); !reaper) {
+      complain(name, reaper.error().message);
+    } else {
+      code = body({.orders = std::move(read_end), .original_mask = original});
+    }
+    std::fflush(nullptr);
+    ::_exit(code);
+  }
+  read_end.reset();
+  const int status = stay_in_front(child, watched, write_end.get());
+  end_descendants(Deadline::after(kLastWait), [](pid_t, int) {});
+  if (WIFSIGNALED(status)) {
+    complain(name, "the supervisor was killed by " + signal_text(WTERMSIG(status)) + "; all ranks were ended");
+    return 128 + WTERMSIG(status);
+  }
+  return WEXITSTATUS(status);
+}
+
+}  // namespace tutti::cli

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <vector>
+
+#include "tutti/base/deadline.h"
+#include "tutti/base/error.h"
+
+namespace tutti::cli {
+
+/// Makes this process the one that its orphaned descendants fall to, so that none gets away.
+Status become_subreaper();
+
+/// All living descendants of a process, zombies not counted.
+std::vector<pid_t> descendants(pid_t root);
+
+/// What waitpid() tells about a child that ended.
+using Reaped = std::function<void(pid_t pid, int status)>;
+
+/// Reaps every child that has ended, without waiting. False when there is no child at all.
+bool reap(const Reaped& reaped);
+
+/// Sends SIGKILL to all descendants and reaps them, those too that they start meanwhile. Needs `become_subreaper()`.
+/// False when some were still there at the deadline (a process that the kernel cannot end right now).
+bool end_descendants(Deadline deadline, const Reaped& reaped);
+
+}  // namespace tutti::cli

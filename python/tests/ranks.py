@@ -1,0 +1,109 @@
+"""What each rank of a test does: ranks.py NAME [init method]. Ends with 0 only when it was right."""
+
+import sys
+from datetime import timedelta
+
+import torch
+import torch.distributed as dist
+import torch.nn.functional as F
+from torch.nn.parallel import DistributedDataParallel
+
+import tutti
+
+
+def collectives():
+    """Each of c10d's everyday operations gives what it must."""
+    rank, size = dist.get_rank(), dist.get_world_size()
+    value = torch.full((1003,), float(rank))
+    dist.all_reduce(value)
+    assert torch.equal(value, torch.full((1003,), float(sum(range(size)))))
+    work = dist.all_reduce(value, op=dist.ReduceOp.AVG, async_op=True)
+    work.wait()
+    assert torch.equal(work.get_future().value()[0], value)
+    gathered = [torch.empty(5) for _ in range(size)]
+    dist.all_gather(gathered, torch.full((5,), float(rank)))
+    assert [int(t[0]) for t in gathered] == list(range(size))
+    flat = torch.empty(size * 5)
+    dist.all_gather_into_tensor(flat, torch.full((5,), float(rank)))
+    assert torch.equal(flat, torch.cat(gathered))
+    out = torch.empty(3)
+    dist.reduce_scatter_tensor(out, torch.arange(3.0 * size))
+    assert torch.equal(out, size * torch.arange(3.0 * rank, 3.0 * rank + 3))
+    everywhere = torch.tensor([rank])
+    dist.broadcast(everywhere, src=size - 1)
+    assert everywhere.item() == size - 1
+    objects = [None] * size
+    dist.all_gather_object(objects, {"rank": rank})
+    assert objects == [{"rank": r} for r in range(size)]
+    swapped = torch.empty(size)
+    dist.all_to_all_single(swapped, torch.full((size,), float(rank)))
+    assert torch.equal(swapped, torch.arange(float(size)))
+    if size > 1:
+        received = torch.empty(7)
+        operations = [
+            dist.P2POp(dist.isend, torch.full((7,), float(rank)), (rank + 1) % size),
+            dist.P2POp(dist.irecv, received, (rank - 1) % size),
+        ]
+        for request in dist.batch_isend_irecv(operations):
+            request.wait()
+        assert received[0] == (rank - 1) % size
+    half = dist.new_group(list(range(0, size, 2)))
+    if rank % 2 == 0:
+        one = torch.ones(1)
+        dist.all_reduce(one, group=half)
+        assert one.item() == (size + 1) // 2
+    dist.barrier()
+
+
+def make_model():
+    torch.manual_seed(7)
+    return torch.nn.Sequential(torch.nn.Linear(11, 33), torch.nn.ReLU(), torch.nn.Linear(33, 5)).double()
+
+
+def train(model, inputs, targets, steps=20):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    for _ in range(steps):
+        optimizer.zero_grad()
+        F.cross_entropy(model(inputs), targets).backward()
+        optimizer.step()
+
+
+def ddp():
+    """PyTorch's own DDP on our backend ends with the weights of one process that saw the whole batch."""
+    rank, size = dist.get_rank(), dist.get_world_size()
+    torch.manual_seed(3)
+    inputs, targets = torch.randn(12 * size, 11, dtype=torch.float64), torch.randint(5, (12 * size,))
+    model = DistributedDataParallel(make_model(), bucket_cap_mb=0.001)  # several buckets
+    mine = slice(12 * rank, 12 * rank + 12)
+    train(model, inputs[mine], targets[mine])
+    alone = make_model()
+    train(alone, inputs, targets)
+    for ours, reference in zip(model.module.parameters(), alone.parameters()):
+        torch.testing.assert_close(ours, reference, rtol=1e-12, atol=1e-14)
+
+
+def mismatch():
+    """A wrong shape is an error on every rank, of the type that PyTorch's users catch."""
+    try:
+        dist.all_reduce(torch.ones(3 + dist.get_rank()))
+    except dist.DistBackendError as error:
+        assert "rank 0 calls all_reduce" in str(error), error
+    else:
+        raise AssertionError("no error")
+    dist.barrier()
+
+
+def store():
+    """The job's own store, through Python's interface."""
+    group_store = dist.distributed_c10d._get_default_store()
+    group_store.set(f"key{dist.get_rank()}", "value")
+    group_store.wait([f"key{r}" for r in range(dist.get_world_size())], timedelta(seconds=30))
+    assert group_store.add("count", 2) >= 2
+
+
+if __name__ == "__main__":
+    name, method = sys.argv[1], (sys.argv[2] if len(sys.argv) > 2 else None)
+    dist.init_process_group("tutti", init_method=method, timeout=timedelta(seconds=60))
+    assert dist.get_backend() == "tutti" and tutti.__version__
+    {"collectives": collectives, "ddp": ddp, "mismatch": mismatch, "store": store}[name]()
+    dist.destroy_process_group()

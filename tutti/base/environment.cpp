@@ -1,0 +1,179 @@
+#include "tutti/base/environment.h"
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+
+#include <fmt/format.h>
+
+namespace tutti {
+namespace {
+
+/// The four variables in which one launcher tells a process its place.
+struct PlaceVariables {
+  Launcher launcher;
+  const char* rank;
+  const char* world_size;
+  const char* local_rank;
+  const char* local_world_size;
+  const char* job;      ///< what the launcher calls the job; may be unset
+  const char* restart;  ///< how often it was restarted; may be unset
+};
+
+// In this order: a launcher that stands inside another one (torchrun under srun) is the one that counts.
+constexpr std::array<PlaceVariables, 4> kLaunchers{{
+    {Launcher::torchrun, "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "TORCHELASTIC_RUN_ID",
+     "TORCHELASTIC_RESTART_COUNT"},
+    {Launcher::open_mpi, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
+     "OMPI_COMM_WORLD_LOCAL_SIZE", "PMIX_NAMESPACE", ""},
+    {Launcher::pmi, "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", "PMI_ID", ""},
+    // SLURM_STEP_NUM_TASKS, not SLURM_NTASKS: a batch script has the latter too, and is no rank.
+    {Launcher::slurm, "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "SLURM_STEP_TASKS_PER_NODE",
+     "SLURM_JOB_ID", "SLURM_STEP_ID"},
+}};
+
+Error bad_variable(const std::string& name, const std::string& value, std::string_view wanted) {
+  return {.code = Code::invalid_argument, .message = fmt::format("{}={}: must be {}", name, value, wanted)};
+}
+
+/// The number a text starts with; Slurm writes "2(x3)" or "2,1" where every host has a count.
+std::optional<long> leading_number(const std::string& text, bool whole) {
+  long number = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  if (error != std::errc{} || (whole && stop != end)) {
+    return std::nullopt;
+  }
+  return number;
+}
+
+Result<std::optional<int>> read_count(const VariableReader& read, const std::string& name, long least,
+                                      bool whole = true) {
+  const auto text = read(name);
+  if (!text) {
+    return std::optional<int>{};
+  }
+  const auto number = leading_number(*text, whole);
+  if (!number || *number < least || *number > 1 << 24) {
+    return bad_variable(name, *text, fmt::format("a whole number from {} on", least));
+  }
+  return std::optional<int>(static_cast<int>(*number));
+}
+
+Result<Place> read_place(const VariableReader& read, const PlaceVariables& names) {
+  const auto rank = read_count(read, names.rank, 0);
+  const auto world_size = read_count(read, names.world_size, 1);
+  const auto local_rank = read_count(read, names.local_rank, 0);
+  const auto local_size = read_count(read, names.local_world_size, 1, names.launcher != Launcher::slurm);
+  for (const auto* count : {&rank, &world_size, &local_rank, &local_size}) {
+    if (!*count) {
+      return count->error();
+    }
+  }
+  if (!world_size.value()) {
+    return Error{Code::invalid_argument, fmt::format("{} is set and {} is not: set both, or neither for a world of one",
+                                                     names.rank, names.world_size)};
+  }
+  Place place{.rank = Rank{*rank.value()}, .world_size = *world_size.value()};
+  if (to_int(place.rank) >= place.world_size) {
+    return Error{Code::invalid_argument,
+                 fmt::format("{}={} and {}={}: ranks are numbered from 0 to {}", names.rank, to_int(place.rank),
+                             names.world_size, place.world_size, place.world_size - 1)};
+  }
+  // Who sets only RANK and WORLD_SIZE by hand runs on one host.
+  place.local_rank = local_rank.value().value_or(to_int(place.rank));
+  place.local_world_size = local_size.value().value_or(place.world_size);
+  if (place.local_rank >= place.local_world_size || place.local_world_size > place.world_size) {
+    return Error{Code::invalid_argument,
+                 fmt::format("{}={}, {}={}, {}={}: a host cannot have more ranks than the world, nor a local rank beyond "
+                             "them",
+                             names.local_rank, place.local_rank, names.local_world_size, place.local_world_size,
+                             names.world_size, place.world_size)};
+  }
+  return place;
+}
+
+Status read_own(const VariableReader& read, Environment& environment) {
+  environment.store = read("TUTTI_STORE").value_or("");
+  environment.secret_file = read("TUTTI_SECRET_FILE").value_or("");
+  const auto secret_fd = read_count(read, "TUTTI_SECRET_FD", 0);
+  if (!secret_fd) {
+    return secret_fd.error();
+  }
+  environment.secret_fd = secret_fd.value();
+  if (const auto level = read("TUTTI_LOG")) {
+    constexpr std::array<std::string_view, 6> kLevels{"trace", "debug", "info", "warning", "error", "off"};
+    if (std::find(kLevels.begin(), kLevels.end(), *level) == kLevels.end()) {
+      return bad_variable("TUTTI_LOG", *level, "one of trace, debug, info, warning, error, off");
+    }
+    environment.log_level = *level;
+  }
+  if (const auto timeout = read("TUTTI_TIMEOUT")) {
+    char* end = nullptr;
+    const double seconds = std::strtod(timeout->c_str(), &end);
+    if (end == timeout->c_str() || *end != '\0' || !std::isfinite(seconds) || seconds <= 0 || seconds > 1e9) {
+      return bad_variable("TUTTI_TIMEOUT", *timeout, "a number of seconds above 0");
+    }
+    environment.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(std::ceil(seconds * 1000)));
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string_view to_string(Launcher launcher) {
+  switch (launcher) {
+    case Launcher::none: return "none";
+    case Launcher::tutti: return "tutti run";
+    case Launcher::torchrun: return "torchrun";
+    case Launcher::open_mpi: return "mpirun (Open MPI)";
+    case Launcher::pmi: return "mpiexec (PMI)";
+    case Launcher::slurm: return "srun";
+  }
+  return "unknown";
+}
+
+Result<Environment> read_environment(const VariableReader& read) {
+  Environment environment;
+  if (const auto status = read_own(read, environment); !status) {
+    return status.error();
+  }
+  environment.master_address = read("MASTER_ADDR").value_or("");
+  const auto port = read_count(read, "MASTER_PORT", 0);
+  if (!port) {
+    return port.error();
+  }
+  if (port.value().value_or(0) > 65535) {
+    return bad_variable("MASTER_PORT", std::to_string(*port.value()), "a port, 1 to 65535");
+  }
+  environment.master_port = static_cast<std::uint16_t>(port.value().value_or(0));
+
+  for (const auto& names : kLaunchers) {
+    if (!read(names.rank) || (names.launcher == Launcher::slurm && !read(names.world_size))) {
+      continue;
+    }
+    const auto place = read_place(read, names);
+    if (!place) {
+      return place.error();
+    }
+    environment.place = place.value();
+    environment.rank_variable = names.rank;
+    // Only `tutti run` hands a secret on by descriptor; a store named by hand is served by rank 0.
+    const bool ours = !environment.store.empty() && environment.secret_fd;
+    environment.launcher = ours ? Launcher::tutti : names.launcher;
+    environment.job = fmt::format("{}.{}", read(names.job).value_or(""),
+                                  *names.restart ? read(names.restart).value_or("") : "");
+    break;
+  }
+  return environment;
+}
+
+Result<Environment> read_environment() {
+  return read_environment([](const std::string& name) -> std::optional<std::string> {
+    const char* value = std::getenv(name.c_str());
+    return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+  });
+}
+
+}  // namespace tutti

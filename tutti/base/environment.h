@@ -1,0 +1,52 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "tutti/base/error.h"
+#include "tutti/base/rank.h"
+
+namespace tutti {
+
+/// Who started this process.
+enum class Launcher { none, tutti, torchrun, open_mpi, pmi, slurm };
+
+std::string_view to_string(Launcher launcher);
+
+/// This process's place in the job, as its launcher told it.
+struct Place {
+  Rank rank{0};
+  int world_size = 1;
+  int local_rank = 0;        ///< number among the ranks of this host
+  int local_world_size = 1;  ///< ranks on this host
+};
+
+/// Everything that Tutti reads from the environment, read once and passed down; docs/environment.md lists the variables.
+struct Environment {
+  Launcher launcher = Launcher::none;
+  Place place;
+  std::string rank_variable;      ///< the variable that held the rank: RANK, PMI_RANK, ...
+  std::string job;                ///< what tells this job (and this restart of it) from others, as far as the launcher says
+  std::string master_address;     ///< MASTER_ADDR
+  std::uint16_t master_port = 0;  ///< MASTER_PORT; 0 when not set
+
+  std::string store;                ///< TUTTI_STORE: where the job's store is, "unix:NAME" or "tcp:HOST:PORT"
+  std::optional<int> secret_fd;     ///< TUTTI_SECRET_FD: descriptor to read the job's secret from
+  std::string secret_file;          ///< TUTTI_SECRET_FILE: file (0600) that holds it
+  std::string log_level = "warning";  ///< TUTTI_LOG
+  std::chrono::milliseconds timeout = std::chrono::minutes(5);  ///< TUTTI_TIMEOUT, in seconds, fractions allowed
+};
+
+/// Looks a variable up; nullopt when it is not set.
+using VariableReader = std::function<std::optional<std::string>(const std::string& name)>;
+
+/// Reads all variables. Fails on one that does not make sense, naming it, its value and what it should be.
+Result<Environment> read_environment(const VariableReader& read);
+
+/// From this process's own environment.
+Result<Environment> read_environment();
+
+}  // namespace tutti

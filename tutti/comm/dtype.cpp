@@ -1,0 +1,63 @@
+#include "tutti/comm/dtype.h"
+
+#include <fmt/format.h>
+
+namespace tutti {
+
+Result<kernels::DType> to_dtype(c10::ScalarType type) {
+  using kernels::DType;
+  switch (type) {
+    case c10::ScalarType::Double: return DType::float64;
+    case c10::ScalarType::Float: return DType::float32;
+    case c10::ScalarType::Half: return DType::float16;
+    case c10::ScalarType::BFloat16: return DType::bfloat16;
+    case c10::ScalarType::Float8_e4m3fn: return DType::float8_e4m3fn;
+    case c10::ScalarType::Float8_e5m2: return DType::float8_e5m2;
+    case c10::ScalarType::Long: return DType::int64;
+    case c10::ScalarType::Int: return DType::int32;
+    case c10::ScalarType::Short: return DType::int16;
+    case c10::ScalarType::Char: return DType::int8;
+    case c10::ScalarType::UInt64: return DType::uint64;
+    case c10::ScalarType::UInt32: return DType::uint32;
+    case c10::ScalarType::UInt16: return DType::uint16;
+    case c10::ScalarType::Byte: return DType::uint8;
+    case c10::ScalarType::Bool: return DType::boolean;
+    case c10::ScalarType::ComplexFloat: return DType::complex64;
+    case c10::ScalarType::ComplexDouble: return DType::complex128;
+    default:
+      return Error{Code::unsupported,
+                   fmt::format("tensors of type {} cannot be communicated; convert them, or view them as bytes (uint8)",
+                               c10::toString(type))};
+  }
+}
+
+Result<ReduceOp> to_reduce_op(const c10d::ReduceOp& op) {
+  switch (static_cast<c10d::ReduceOp::RedOpType>(op)) {
+    case c10d::ReduceOp::SUM: return ReduceOp::sum;
+    case c10d::ReduceOp::AVG: return ReduceOp::avg;
+    case c10d::ReduceOp::PRODUCT: return ReduceOp::product;
+    case c10d::ReduceOp::MIN: return ReduceOp::min;
+    case c10d::ReduceOp::MAX: return ReduceOp::max;
+    case c10d::ReduceOp::BAND: return ReduceOp::band;
+    case c10d::ReduceOp::BOR: return ReduceOp::bor;
+    case c10d::ReduceOp::BXOR: return ReduceOp::bxor;
+    default: break;
+  }
+  return Error{Code::unsupported, "this reduce operation is not supported; multiply before and use sum"};
+}
+
+c10d::ReduceOp to_c10d(ReduceOp op) {
+  switch (op) {
+    case ReduceOp::sum: return c10d::ReduceOp::SUM;
+    case ReduceOp::avg: return c10d::ReduceOp::AVG;
+    case ReduceOp::product: return c10d::ReduceOp::PRODUCT;
+    case ReduceOp::min: return c10d::ReduceOp::MIN;
+    case ReduceOp::max: return c10d::ReduceOp::MAX;
+    case ReduceOp::band: return c10d::ReduceOp::BAND;
+    case ReduceOp::bor: return c10d::ReduceOp::BOR;
+    case ReduceOp::bxor: return c10d::ReduceOp::BXOR;
+  }
+  return c10d::ReduceOp::SUM;
+}
+
+}  // namespace tutti

@@ -1,0 +1,214 @@
+#include "tutti/comm/group.h"
+
+#include <algorithm>
+#include <set>
+#include <sstream>
+
+#include <fmt/format.h>
+
+#include "tutti/comm/backend.h"
+#include "tutti/comm/c10d_store.h"
+#include "tutti/comm/group_factory.h"
+
+namespace tutti {
+namespace {
+
+std::vector<Rank> first_ranks(int count) {
+  std::vector<Rank> ranks;
+  for (int rank = 0; rank < count; ++rank) {
+    ranks.push_back(Rank{rank});
+  }
+  return ranks;
+}
+
+void check_members(const std::vector<Rank>& ranks, int size) {
+  if (ranks.empty()) {
+    throw Exception({Code::invalid_argument, "subgroup: no members given"});
+  }
+  std::set<Rank> seen;
+  for (const auto rank : ranks) {
+    if (to_int(rank) < 0 || to_int(rank) >= size) {
+      throw Exception({Code::invalid_argument, fmt::format("subgroup: rank {} is not in the group, which has ranks 0 to {}",
+                                                           to_int(rank), size - 1)});
+    }
+    if (!seen.insert(rank).second) {
+      throw Exception({Code::invalid_argument, fmt::format("subgroup: rank {} is named twice", to_int(rank))});
+    }
+  }
+}
+
+}  // namespace
+
+Group Group::from(c10::intrusive_ptr<c10d::ProcessGroup> process_group) {
+  if (!process_group) {
+    throw Exception({Code::invalid_argument, "Group::from: no process group given"});
+  }
+  auto state = std::make_shared<State>();
+  state->members = first_ranks(process_group->getSize());
+  state->name = process_group->getGroupName();
+  state->factory = std::make_shared<GroupFactory>(
+      GroupFactory::Options{.store = from_c10d(process_group->getStore()), .rank = Rank{process_group->getRank()}});
+  state->process_group = std::move(process_group);
+  return Group(std::move(state));
+}
+
+Rank Group::rank() const { return Rank{state_->process_group->getRank()}; }
+int Group::size() const { return state_->process_group->getSize(); }
+const std::string& Group::name() const { return state_->name; }
+const std::vector<Rank>& Group::members() const { return state_->members; }
+const c10::intrusive_ptr<c10d::ProcessGroup>& Group::process_group() const { return state_->process_group; }
+
+std::string Group::engine() const {
+  const auto backend = state_->process_group->getDefaultBackend();
+  if (auto* ours = dynamic_cast<Backend*>(backend.get())) {
+    return ours->engine_name();
+  }
+  return backend->getBackendName();
+}
+
+std::optional<Group> Group::subgroup(const std::vector<Rank>& ranks) const {
+  check_members(ranks, size());
+  if (std::find(ranks.begin(), ranks.end(), rank()) == ranks.end()) {
+    return std::nullopt;
+  }
+  std::vector<Rank> world_ranks;
+  for (const auto rank : ranks) {
+    world_ranks.push_back(members()[to_index(rank)]);
+  }
+  auto made = state_->factory->make(world_ranks);
+  made->factory = state_->factory;
+  return Group(std::move(made));
+}
+
+std::optional<Group> Group::split(int colour, int key) const {
+  // Through the store, not by a collective: a group whose engine cannot gather can be split, too.
+  auto& store = *state_->factory->options().store;
+  const auto deadline = Deadline::after(state_->factory->options().timeout);
+  const auto prefix = fmt::format("tutti/split/{}/{}", name(), state_->splits++);
+  std::vector<std::string> keys;
+  for (int peer = 0; peer < size(); ++peer) {
+    keys.push_back(fmt::format("{}/{}", prefix, peer));
+  }
+  throw_if_failed(store.set(keys[to_index(rank())], fmt::format("{} {}", colour, key), deadline));
+  const auto choices = value_or_throw(store.get_all(keys, deadline));
+  if (colour < 0) {
+    return std::nullopt;
+  }
+  std::vector<std::pair<int, Rank>> chosen;
+  for (int peer = 0; peer < size(); ++peer) {
+    std::istringstream choice(choices[static_cast<std::size_t>(peer)]);
+    int their_colour = -1;
+    int their_key = 0;
+    choice >> their_colour >> their_key;
+    if (their_colour == colour) {
+      chosen.emplace_back(their_key, Rank{peer});
+    }
+  }
+  std::sort(chosen.begin(), chosen.end());
+  std::vector<Rank> members;
+  for (const auto& [their_key, peer] : chosen) {
+    members.push_back(peer);
+  }
+  return subgroup(members);
+}
+
+c10::intrusive_ptr<c10d::Backend> Group::backend(const at::Tensor& tensor) const {
+  if (!tensor.defined()) {
+    throw Exception({Code::invalid_argument, "an undefined tensor was given"});
+  }
+  return state_->process_group->getBackend(tensor.device().type());
+}
+
+Work Group::all_reduce(at::Tensor tensor, ReduceOp op) const {
+  std::vector<at::Tensor> tensors{std::move(tensor)};
+  c10d::AllreduceOptions options;
+  options.reduceOp = to_c10d(op);
+  return Work(backend(tensors[0])->allreduce(tensors, options));
+}
+
+Work Group::reduce(at::Tensor tensor, Rank root, ReduceOp op) const {
+  std::vector<at::Tensor> tensors{std::move(tensor)};
+  c10d::ReduceOptions options;
+  options.reduceOp = to_c10d(op);
+  options.rootRank = to_int(root);
+  return Work(backend(tensors[0])->reduce(tensors, options));
+}
+
+Work Group::broadcast(at::Tensor tensor, Rank root) const {
+  std::vector<at::Tensor> tensors{std::move(tensor)};
+  c10d::BroadcastOptions options;
+  options.rootRank = to_int(root);
+  return Work(backend(tensors[0])->broadcast(tensors, options));
+}
+
+Work Group::all_gather(std::vector<at::Tensor> outputs, at::Tensor input) const {
+  std::vector<std::vector<at::Tensor>> lists{std::move(outputs)};
+  std::vector<at::Tensor> inputs{std::move(input)};
+  return Work(backend(inputs[0])->allgather(lists, inputs));
+}
+
+Work Group::all_gather(at::Tensor output, at::Tensor input) const {
+  return Work(backend(input)->_allgather_base(output, input));
+}
+
+Work Group::reduce_scatter(at::Tensor output, std::vector<at::Tensor> inputs, ReduceOp op) const {
+  std::vector<at::Tensor> outputs{std::move(output)};
+  std::vector<std::vector<at::Tensor>> lists{std::move(inputs)};
+  c10d::ReduceScatterOptions options;
+  options.reduceOp = to_c10d(op);
+  return Work(backend(outputs[0])->reduce_scatter(outputs, lists, options));
+}
+
+Work Group::reduce_scatter(at::Tensor output, at::Tensor input, ReduceOp op) const {
+  c10d::ReduceScatterOptions options;
+  options.reduceOp = to_c10d(op);
+  return Work(backend(output)->_reduce_scatter_base(output, input, options));
+}
+
+Work Group::all_to_all(std::vector<at::Tensor> outputs, std::vector<at::Tensor> inputs) const {
+  if (inputs.empty()) {
+    throw Exception({Code::invalid_argument, "all_to_all: no inputs given"});
+  }
+  return Work(backend(inputs[0])->alltoall(outputs, inputs));
+}
+
+Work Group::all_to_all(at::Tensor output, at::Tensor input, std::vector<int64_t> output_splits,
+                       std::vector<int64_t> input_splits) const {
+  return Work(backend(input)->alltoall_base(output, input, output_splits, input_splits));
+}
+
+Work Group::gather(std::vector<at::Tensor> outputs, at::Tensor input, Rank root) const {
+  std::vector<at::Tensor> inputs{std::move(input)};
+  std::vector<std::vector<at::Tensor>> lists;
+  if (!outputs.empty()) {
+    lists.push_back(std::move(outputs));
+  }
+  c10d::GatherOptions options;
+  options.rootRank = to_int(root);
+  return Work(backend(inputs[0])->gather(lists, inputs, options));
+}
+
+Work Group::scatter(at::Tensor output, std::vector<at::Tensor> inputs, Rank root) const {
+  std::vector<at::Tensor> outputs{std::move(output)};
+  std::vector<std::vector<at::Tensor>> lists;
+  if (!inputs.empty()) {
+    lists.push_back(std::move(inputs));
+  }
+  c10d::ScatterOptions options;
+  options.rootRank = to_int(root);
+  return Work(backend(outputs[0])->scatter(outputs, lists, options));
+}
+
+Work Group::send(at::Tensor tensor, Rank to, int tag) const {
+  std::vector<at::Tensor> tensors{std::move(tensor)};
+  return Work(backend(tensors[0])->send(tensors, to_int(to), tag));
+}
+
+Work Group::receive(at::Tensor tensor, Rank from, int tag) const {
+  std::vector<at::Tensor> tensors{std::move(tensor)};
+  return Work(backend(tensors[0])->recv(tensors, to_int(from), tag));
+}
+
+Work Group::barrier() const { return Work(state_->process_group->getDefaultBackend()->barrier()); }
+
+}  // namespace tutti

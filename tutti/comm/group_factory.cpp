@@ -1,0 +1,57 @@
+#include "tutti/comm/group_factory.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+
+#include "tutti/comm/backend.h"
+#include "tutti/comm/c10d_store.h"
+#include "tutti/comm/host.h"
+#include "tutti/engine/apart/apart.h"
+#include "tutti/engine/shm/shm.h"
+
+namespace tutti {
+
+std::string GroupFactory::next_name(const std::vector<Rank>& members) {
+  std::vector<int> numbers;
+  std::transform(members.begin(), members.end(), std::back_inserter(numbers), to_int);
+  const std::scoped_lock lock(mutex_);
+  // Every member counts the same way, so they come to the same name without asking anybody.
+  return fmt::format("group-{}-{}", fmt::join(numbers, "."), made_[members]++);
+}
+
+std::unique_ptr<engine::Engine> GroupFactory::make_engine(const std::string& name, Rank me, int size) {
+  if (options_.memories) {
+    return value_or_throw(engine::make_local_engine(*options_.memories, name, me, size));
+  }
+  const auto deadline = Deadline::after(options_.timeout);
+  const auto hosts = value_or_throw(exchange_hosts(*options_.store, "tutti/hosts/" + name, me, size, deadline));
+  if (std::all_of(hosts.begin(), hosts.end(), [&](const std::string& host) { return host == hosts[0]; })) {
+    return value_or_throw(engine::make_shm_engine(*options_.store, name, me, size, deadline));
+  }
+  return engine::make_apart_engine(options_.store, name, me, size);
+}
+
+std::shared_ptr<Group::State> GroupFactory::make(const std::vector<Rank>& members) {
+  const auto found = std::find(members.begin(), members.end(), options_.rank);
+  require(found != members.end(), "a group is made by its members");
+  const auto me = to_rank(static_cast<std::size_t>(found - members.begin()));
+  auto state = std::make_shared<Group::State>();
+  state->name = next_name(members);
+  state->members = members;
+
+  auto backend = c10::make_intrusive<Backend>(make_engine(state->name, me, static_cast<int>(members.size())), options_.timeout);
+  auto store = c10::make_intrusive<c10d::PrefixStore>(
+      state->name, c10::make_intrusive<C10dStore>(options_.store, options_.timeout));
+  state->process_group =
+      c10::make_intrusive<c10d::ProcessGroup>(std::move(store), to_int(me), static_cast<int>(members.size()));
+  state->process_group->setBackend(c10::DeviceType::CPU, c10d::ProcessGroup::BackendType::CUSTOM,
+                                   c10::intrusive_ptr<c10d::Backend>(std::move(backend)));
+  state->process_group->setDefaultBackend(c10d::ProcessGroup::BackendType::CUSTOM);
+  state->process_group->setGroupName(state->name);
+  return state;
+}
+
+}  // namespace tutti

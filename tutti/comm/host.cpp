@@ -1,0 +1,95 @@
+#include "tutti/comm/host.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <fstream>
+#include <sstream>
+
+#include <fmt/format.h>
+
+namespace tutti {
+namespace {
+
+std::string read_line(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+/// Parent and start time of a process; the time tells it from a later one with the same number.
+struct ProcessFacts {
+  pid_t parent = 0;
+  std::string started;
+};
+
+ProcessFacts facts_of(pid_t pid) {
+  const auto line = read_line(fmt::format("/proc/{}/stat", pid));
+  // The name in parentheses may hold anything: fields are counted after the last one.
+  std::istringstream fields(line.substr(std::min(line.size(), line.rfind(')') + 2)));
+  ProcessFacts facts;
+  std::string field;
+  for (int number = 3; fields >> field; ++number) {
+    if (number == 4) {
+      facts.parent = static_cast<pid_t>(std::strtol(field.c_str(), nullptr, 10));
+    } else if (number == 22) {
+      facts.started = field;
+    }
+  }
+  return facts;
+}
+
+bool has_variable(pid_t pid, const std::string& name) {
+  std::ifstream file(fmt::format("/proc/{}/environ", pid), std::ios::binary);
+  std::string entry;
+  while (std::getline(file, entry, '\0')) {
+    if (entry.starts_with(name + "=")) {
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+std::string host_identity() {
+  std::array<char, 256> name{};
+  ::gethostname(name.data(), name.size() - 1);
+  struct stat network {};
+  ::stat("/proc/self/ns/net", &network);  // unix names are told apart by it
+  return fmt::format("{} {} {}", name.data(), read_line("/proc/sys/kernel/random/boot_id"), network.st_ino);
+}
+
+Result<std::vector<std::string>> exchange_hosts(rendezvous::Store& store, const std::string& prefix, Rank rank, int ranks,
+                                                Deadline deadline) {
+  std::vector<std::string> keys;
+  for (int peer = 0; peer < ranks; ++peer) {
+    keys.push_back(fmt::format("{}/{}", prefix, peer));
+  }
+  if (auto told = store.set(keys[to_index(rank)], host_identity(), deadline); !told) {
+    return told.error();
+  }
+  return store.get_all(keys, deadline);
+}
+
+Result<std::string> job_identity(const Environment& environment) {
+  if (environment.master_port != 0) {
+    return fmt::format("{}:{} {}", environment.master_address, environment.master_port, environment.job);
+  }
+  if (environment.launcher == Launcher::torchrun) {
+    return Error{Code::invalid_argument,
+                 "RANK is set and MASTER_PORT is not: set MASTER_ADDR and MASTER_PORT too, as torchrun does, or start the "
+                 "program with `tutti run`"};
+  }
+  // The nearest ancestor that is not itself inside a rank: a rank may stand behind a wrapper script.
+  auto facts = facts_of(::getpid());
+  auto launcher = facts.parent;
+  while (launcher > 1 && has_variable(launcher, environment.rank_variable)) {
+    launcher = facts_of(launcher).parent;
+  }
+  return fmt::format("{} {} {}", launcher, facts_of(launcher).started, environment.job);
+}
+
+}  // namespace tutti

@@ -1,0 +1,129 @@
+#include "tutti/comm/job.h"
+
+#include <openssl/sha.h>
+#include <unistd.h>
+
+#include <array>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "tutti/comm/exception.h"
+#include "tutti/comm/host.h"
+#include "tutti/rendezvous/client.h"
+#include "tutti/rendezvous/server.h"
+
+namespace tutti {
+namespace {
+
+using rendezvous::Address;
+using rendezvous::Secret;
+
+Environment merge(Environment environment, const InitOptions& options) {
+  if (options.rank || options.world_size) {
+    if (!options.rank || !options.world_size) {
+      throw Exception({Code::invalid_argument, "init: give both rank and world_size, or neither"});
+    }
+    if (*options.world_size < 1 || to_int(*options.rank) < 0 || to_int(*options.rank) >= *options.world_size) {
+      throw Exception({Code::invalid_argument, fmt::format("init: rank {} in a world of {}", to_int(*options.rank),
+                                                           *options.world_size)});
+    }
+    environment.place = {.rank = *options.rank,
+                         .world_size = *options.world_size,
+                         .local_rank = to_int(*options.rank),
+                         .local_world_size = *options.world_size};
+    environment.launcher = Launcher::none;
+    if (options.store.empty() && environment.store.empty() && *options.world_size > 1) {
+      throw Exception({Code::invalid_argument, "init: rank and world_size need a store to meet at: \"unix:NAME\" on one "
+                                               "host, \"tcp:HOST:PORT\" with a secret_file between hosts"});
+    }
+  }
+  environment.store = options.store.empty() ? environment.store : options.store;
+  environment.secret_file = options.secret_file.empty() ? environment.secret_file : options.secret_file;
+  environment.timeout = options.timeout.value_or(environment.timeout);
+  return environment;
+}
+
+std::optional<Secret> find_secret(const Environment& environment) {
+  if (environment.secret_fd && environment.launcher == Launcher::tutti) {
+    return value_or_throw(Secret::from_descriptor(*environment.secret_fd));
+  }
+  if (!environment.secret_file.empty()) {
+    return value_or_throw(Secret::from_file(environment.secret_file));
+  }
+  return std::nullopt;
+}
+
+/// A unix name that only ranks of this job, of this user, come to.
+Address derived_address(const Environment& environment) {
+  const auto text = fmt::format("{} {}", ::geteuid(), value_or_throw(job_identity(environment)));
+  std::array<unsigned char, SHA256_DIGEST_LENGTH> digest{};
+  SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest.data());
+  return {.kind = Address::Kind::unix_name, .name = fmt::format("tutti-job-{:02x}", fmt::join(digest, ""))};
+}
+
+Address find_address(const Environment& environment) {
+  if (!environment.store.empty()) {
+    return value_or_throw(Address::parse(environment.store));
+  }
+  if (environment.place.local_world_size == environment.place.world_size) {
+    return derived_address(environment);
+  }
+  throw Exception({Code::invalid_argument,
+                   fmt::format("init: the job has ranks on several hosts ({} of {} are here) and was started by {}: set "
+                               "TUTTI_STORE=tcp:HOST:PORT (a free port on rank 0's host) and TUTTI_SECRET_FILE (the same "
+                               "32 or more random bytes on every host, chmod 600), or use `tutti run --hosts`",
+                               environment.place.local_world_size, environment.place.world_size,
+                               to_string(environment.launcher))});
+}
+
+/// Rank 0 serves the store where no launcher does.
+std::unique_ptr<rendezvous::Server> serve(const Environment& environment, const Address& address,
+                                          const std::optional<Secret>& secret) {
+  if (environment.launcher == Launcher::tutti || environment.place.rank != Rank{0}) {
+    return nullptr;
+  }
+  if (address.kind == Address::Kind::tcp && !secret) {
+    throw Exception({Code::invalid_argument,
+                     "init: a store at " + address.text() + " needs the job's secret: set TUTTI_SECRET_FILE to a file "
+                     "(chmod 600) with the same 32 or more random bytes on every host"});
+  }
+  return value_or_throw(rendezvous::Server::start({.world_size = environment.place.world_size,
+                                                   .listen = {address},
+                                                   .secret = secret ? *secret : value_or_throw(Secret::make()),
+                                                   .close_when_complete = true,
+                                                   .log = make_log("tutti", environment.log_level)}));
+}
+
+/// The store goes before the server that answers its goodbye.
+struct ServedStore {
+  std::unique_ptr<rendezvous::Server> server;
+  std::shared_ptr<rendezvous::Store> store;
+};
+
+}  // namespace
+
+Job join_job(const InitOptions& options) {
+  Job job{.environment = merge(value_or_throw(read_environment()), options), .store = nullptr};
+  const auto& environment = job.environment;
+  if (environment.place.world_size == 1 && environment.store.empty()) {
+    job.store = rendezvous::make_local_store();
+    job.alone = true;
+    return job;
+  }
+  const auto secret = find_secret(environment);
+  const auto address = find_address(environment);
+  auto served = std::make_shared<ServedStore>();
+  served->server = serve(environment, address, secret);
+  served->store = value_or_throw(rendezvous::join({.address = address,
+                                                   .rank = environment.place.rank,
+                                                   .world_size = environment.place.world_size,
+                                                   .secret = secret},
+                                                  Deadline::after(environment.timeout)));
+  auto* store = served->store.get();
+  job.store = std::shared_ptr<rendezvous::Store>(std::move(served), store);
+  return job;
+}
+
+}  // namespace tutti

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <chrono>
+#include <vector>
+
+#include <ATen/core/ivalue.h>
+#include <torch/csrc/distributed/c10d/Work.hpp>
+
+#include "tutti/base/error.h"
+
+namespace tutti {
+
+/// One operation under way on a backend of ours, as c10d sees it. Completed once, by the thread that did the work.
+class BackendWork final : public c10d::Work {
+ public:
+  /// `outputs` are what its future gives.
+  BackendWork(int rank, c10d::OpType type, const char* title, std::vector<at::Tensor> outputs, std::uint64_t sequence);
+
+  /// Ends it, well or with an error that `wait` and the future throw as tutti::Exception.
+  void complete(const Status& status);
+
+  /// For a receive from any rank: where the message came from.
+  void set_source(int rank) { source_ = rank; }
+
+  std::vector<at::Tensor> result() override { return outputs_; }
+  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override { return future_; }
+  int sourceRank() const override { return source_; }
+  uint64_t getSequencenumber() const override { return sequence_; }
+  float getDuration() const override;
+
+ private:
+  std::vector<at::Tensor> outputs_;
+  c10::intrusive_ptr<c10::ivalue::Future> future_;
+  std::uint64_t sequence_;
+  int source_ = -1;
+  std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
+  std::atomic<float> milliseconds_{-1.0F};
+};
+
+}  // namespace tutti

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "tutti/base/rank.h"
+#include "tutti/engine/engine.h"
+#include "tutti/rendezvous/store.h"
+
+namespace tutti::engine {
+
+/// The engine of a group whose ranks share no memory: it can meet at a barrier, over the store, and nothing else.
+/// It stands where an engine between hosts will, so that such a group can be named, split and waited for.
+std::unique_ptr<Engine> make_apart_engine(std::shared_ptr<rendezvous::Store> store, const std::string& group, Rank rank,
+                                          int ranks);
+
+}  // namespace tutti::engine

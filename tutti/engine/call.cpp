@@ -1,0 +1,185 @@
+#include "tutti/engine/call.h"
+
+#include <algorithm>
+#include <array>
+#include <functional>
+
+#include <fmt/format.h>
+
+namespace tutti::engine {
+namespace {
+
+/// How many blocks an operation has on each side; -1 stands for one per rank.
+struct Shape {
+  int in = 0;
+  int out = 0;
+};
+
+constexpr int kPerRank = -1;
+
+Shape shape_of(Op op, bool root) {
+  switch (op) {
+    case Op::barrier: return {0, 0};
+    case Op::all_reduce: return {1, 1};
+    case Op::reduce: return {1, root ? 1 : 0};
+    case Op::broadcast: return {root ? 1 : 0, root ? 0 : 1};
+    case Op::all_gather: return {1, kPerRank};
+    case Op::reduce_scatter: return {kPerRank, 1};
+    case Op::all_to_all: return {kPerRank, kPerRank};
+    case Op::gather: return {1, root ? kPerRank : 0};
+    case Op::scatter: return {root ? kPerRank : 0, 1};
+  }
+  return {};
+}
+
+bool reduces(Op op) { return op == Op::all_reduce || op == Op::reduce || op == Op::reduce_scatter; }
+
+bool has_root(Op op) {
+  return op == Op::reduce || op == Op::broadcast || op == Op::gather || op == Op::scatter;
+}
+
+Error disagreement(std::span<const CallView> calls, std::size_t a, std::size_t b, std::string_view detail = "") {
+  return {.code = Code::mismatch,
+          .message = fmt::format("ranks call different things: rank {} calls {}, rank {} calls {}{}{}", a,
+                                 describe(calls[a].card), b, describe(calls[b].card), detail.empty() ? "" : "; ", detail),
+          .rank = to_rank(b)};
+}
+
+std::string lengths(std::size_t giver, std::uint64_t given, std::size_t taker, std::uint64_t taken) {
+  return fmt::format("rank {} has {} bytes for rank {}, which expects {}", giver, given, taker, taken);
+}
+
+/// Whether what rank `giver` has for rank `taker` is what that one expects, for every pair.
+Status check_pairs(std::span<const CallView> calls,
+                   const std::function<std::uint64_t(std::size_t giver, std::size_t taker)>& given,
+                   const std::function<std::uint64_t(std::size_t giver, std::size_t taker)>& taken) {
+  for (std::size_t giver = 0; giver < calls.size(); ++giver) {
+    for (std::size_t taker = 0; taker < calls.size(); ++taker) {
+      if (given(giver, taker) != taken(giver, taker)) {
+        return disagreement(calls, giver, taker, lengths(giver, given(giver, taker), taker, taken(giver, taker)));
+      }
+    }
+  }
+  return {};
+}
+
+Status check_lengths(std::span<const CallView> calls) {
+  const auto root = to_index(calls[0].card.root);
+  const auto bytes = [&](std::size_t rank) { return calls[rank].card.bytes; };
+  switch (calls[0].card.op) {
+    case Op::barrier: return {};
+    case Op::all_reduce:
+    case Op::reduce:
+    case Op::broadcast:
+      for (std::size_t rank = 1; rank < calls.size(); ++rank) {
+        if (bytes(rank) != bytes(0)) {
+          return disagreement(calls, 0, rank);
+        }
+      }
+      return {};
+    case Op::all_gather:
+      return check_pairs(
+          calls, [&](std::size_t giver, std::size_t) { return bytes(giver); },
+          [&](std::size_t giver, std::size_t taker) { return calls[taker].out_bytes[giver]; });
+    case Op::reduce_scatter:
+      return check_pairs(
+          calls, [&](std::size_t giver, std::size_t taker) { return calls[giver].in_bytes[taker]; },
+          [&](std::size_t, std::size_t taker) { return bytes(taker); });
+    case Op::all_to_all:
+      return check_pairs(
+          calls, [&](std::size_t giver, std::size_t taker) { return calls[giver].in_bytes[taker]; },
+          [&](std::size_t giver, std::size_t taker) { return calls[taker].out_bytes[giver]; });
+    case Op::gather:
+      return check_pairs(
+          calls, [&](std::size_t giver, std::size_t taker) { return taker == root ? bytes(giver) : 0; },
+          [&](std::size_t giver, std::size_t taker) { return taker == root ? calls[root].out_bytes[giver] : 0; });
+    case Op::scatter:
+      return check_pairs(
+          calls, [&](std::size_t giver, std::size_t taker) { return giver == root ? calls[root].in_bytes[taker] : 0; },
+          [&](std::size_t giver, std::size_t taker) { return giver == root ? bytes(taker) : 0; });
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string_view to_string(Op op) {
+  constexpr std::array<std::string_view, 9> kNames{"barrier",        "all_reduce", "reduce", "broadcast", "all_gather",
+                                                   "reduce_scatter", "all_to_all", "gather", "scatter"};
+  return kNames[static_cast<std::size_t>(op)];
+}
+
+Status check_call(const Call& call, Rank rank, int ranks) {
+  const auto wrong = [&](std::string message) {
+    return Error{Code::invalid_argument, fmt::format("{}: {}", to_string(call.op), message)};
+  };
+  if (has_root(call.op) && (to_int(call.root) < 0 || to_int(call.root) >= ranks)) {
+    return wrong(fmt::format("root {} is not a rank of the group, which has {}", to_int(call.root), ranks));
+  }
+  if (reduces(call.op)) {
+    if (auto possible = kernels::can_reduce(call.reduce, call.dtype); !possible) {
+      return possible;
+    }
+  }
+  const auto shape = shape_of(call.op, rank == call.root);
+  const auto count = [&](int blocks) { return static_cast<std::size_t>(blocks == kPerRank ? ranks : blocks); };
+  if (call.in.size() != count(shape.in) || call.out.size() != count(shape.out)) {
+    return wrong(fmt::format("{} inputs and {} outputs given; rank {} of {} needs {} and {}", call.in.size(),
+                             call.out.size(), to_int(rank), ranks, count(shape.in), count(shape.out)));
+  }
+  const auto whole = [&](std::size_t bytes) { return bytes % kernels::size_of(call.dtype) == 0; };
+  if (!std::all_of(call.in.begin(), call.in.end(), [&](ConstBlock block) { return whole(block.size()); }) ||
+      !std::all_of(call.out.begin(), call.out.end(), [&](Block block) { return whole(block.size()); })) {
+    return wrong(fmt::format("a block is no whole number of {} elements", kernels::to_string(call.dtype)));
+  }
+  if ((call.op == Op::all_reduce || (call.op == Op::reduce && rank == call.root)) &&
+      call.in[0].size() != call.out[0].size()) {
+    return wrong("input and output have different lengths");
+  }
+  return {};
+}
+
+Card make_card(const Call& call, std::uint64_t sequence) {
+  Card card{.sequence = sequence, .op = call.op, .dtype = call.dtype};
+  card.reduce = reduces(call.op) ? call.reduce : kernels::ReduceOp::sum;
+  card.root = has_root(call.op) ? call.root : Rank{0};
+  // The one block: the output where inputs are one per rank, else the input, else (broadcast) the output.
+  const bool out_first = call.op == Op::reduce_scatter || call.op == Op::scatter || call.in.empty();
+  if (call.op != Op::all_to_all && call.op != Op::barrier) {
+    card.bytes = out_first && !call.out.empty() ? call.out[0].size() : call.in[0].size();
+  }
+  return card;
+}
+
+std::string describe(const Card& card) {
+  std::string text = fmt::format("{} #{}", to_string(card.op), card.sequence);
+  if (card.op == Op::barrier) {
+    return text;
+  }
+  text += " (";
+  if (reduces(card.op)) {
+    text += fmt::format("{}, ", kernels::to_string(card.reduce));
+  }
+  text += kernels::to_string(card.dtype);
+  if (card.op != Op::all_to_all) {
+    text += fmt::format(", {} elements", card.bytes / kernels::size_of(card.dtype));
+  }
+  if (has_root(card.op)) {
+    text += fmt::format(", root {}", to_int(card.root));
+  }
+  return text + ")";
+}
+
+Status check_agreement(std::span<const CallView> calls) {
+  const auto& first = calls[0].card;
+  for (std::size_t rank = 1; rank < calls.size(); ++rank) {
+    const auto& card = calls[rank].card;
+    if (card.sequence != first.sequence || card.op != first.op || card.dtype != first.dtype ||
+        card.reduce != first.reduce || card.root != first.root) {
+      return disagreement(calls, 0, rank);
+    }
+  }
+  return check_lengths(calls);
+}
+
+}  // namespace tutti::engine

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "tutti/base/deadline.h"
+#include "tutti/base/error.h"
+#include "tutti/engine/call.h"
+
+namespace tutti::engine {
+
+/// Called once when something submitted is over; by a thread of the engine, which it must not hold up.
+using Done = std::function<void(const Status&)>;
+
+/// Called when a receive is over, with the rank that the message came from.
+using Received = std::function<void(const Result<Rank>&)>;
+
+/// Matches any sender.
+inline constexpr Rank kAnyRank{-1};
+
+/// What moves bytes between the ranks of one group. `local` has ranks as threads, `shm` as processes of one host.
+///
+/// Collectives are started in the same order on every rank and run one at a time, in that order; messages between two
+/// ranks arrive in the order in which they were sent, per tag, and never wait for collectives.
+/// After a failure that leaves ranks out of step (a lost rank, a deadline, an abort) the group is broken: everything
+/// pending and everything later fails with the first error. A mismatch breaks nothing.
+class Engine {
+ public:
+  virtual ~Engine() = default;
+
+  virtual std::string_view name() const = 0;
+  virtual Rank rank() const = 0;
+  virtual int ranks() const = 0;
+  virtual bool can(Op op) const = 0;
+
+  /// Runs a collective on the calling thread and blocks until this rank's part is done. One at a time.
+  virtual Status run(const Call& call, Deadline deadline) = 0;
+
+  /// Starts a message. The bytes must live until it is over. Any thread; does not block.
+  virtual void send(Rank to, std::uint64_t tag, ConstBlock bytes, Deadline deadline, Done done) = 0;
+  virtual void receive(Rank from, std::uint64_t tag, Block bytes, Deadline deadline, Received received) = 0;
+
+  /// Ends everything in flight, on every rank, with this error. Any thread.
+  virtual void abort(const Error& why) = 0;
+
+  /// The error that broke the group, when it is broken. Any thread.
+  virtual std::optional<Error> broken() const = 0;
+};
+
+}  // namespace tutti::engine

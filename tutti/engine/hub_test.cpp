@@ -1,0 +1,115 @@
+#include "tutti/engine/hub.h"
+
+#include <thread>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tutti/memory/arena.h"
+
+namespace tutti::engine {
+namespace {
+
+using ::testing::HasSubstr;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+const Card kDoing{.sequence = 7, .op = Op::barrier};
+
+struct Pair {
+  HubLayout layout = HubLayout::for_ranks(2);
+  memory::Arena arena = memory::Arena::create_private(layout.total_bytes()).value();
+  Hub first{arena.data(), layout, Rank{0}};
+  Hub second{arena.data(), layout, Rank{1}};
+};
+
+TEST(HubLayout, PartsDoNotOverlap) {
+  for (const int ranks : {1, 2, 3, 7, 64, 300}) {
+    const auto layout = HubLayout::for_ranks(ranks);
+    for (int rank = 0; rank < ranks; ++rank) {
+      EXPECT_EQ(layout.slot(Rank{rank}, 0) % 64, 0U);
+      EXPECT_GE(layout.slot(Rank{rank}, 1), layout.slot(Rank{rank}, 0) + layout.slot_bytes);
+      EXPECT_EQ(layout.mailbox(Rank{rank}, Rank{0}) % 64, 0U);
+    }
+    EXPECT_GE(layout.slot(Rank{0}, 0), layout.rank_block(Rank{ranks}));
+    EXPECT_GE(layout.mailbox(Rank{0}, Rank{0}), layout.slot(Rank{ranks - 1}, 1) + layout.slot_bytes);
+    EXPECT_GE(layout.total_bytes(), layout.mailbox(Rank{ranks - 1}, Rank{ranks - 1}) + layout.mailbox_bytes);
+  }
+}
+
+TEST(HubLayout, StaysSmall) {
+  EXPECT_LE(HubLayout::for_ranks(2).total_bytes(), std::size_t{32} << 20);
+  EXPECT_LE(HubLayout::for_ranks(64).total_bytes(), std::size_t{64} << 20);
+}
+
+TEST(Hub, ALateRankIsNamedAtTheDeadline) {
+  Pair pair;
+  memory::mark_here(pair.second.life(Rank{1}));
+  const auto status = pair.first.barrier(kDoing, Deadline::after(milliseconds(20)));
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().code, Code::timed_out);
+  EXPECT_THAT(status.error().message, HasSubstr("barrier #7: the deadline passed; still missing: rank 1 (pid "));
+  EXPECT_EQ(status.error().rank, Rank{1});
+}
+
+TEST(Hub, ARankThatNeverCameIsCalledThat) {
+  Pair pair;
+  const auto status = pair.first.barrier(kDoing, Deadline::after(milliseconds(20)));
+  EXPECT_THAT(status.error().message, HasSubstr("rank 1 (never joined the group)"));
+}
+
+TEST(Hub, ARankThatLeftEndsTheWaitAtOnce) {
+  Pair pair;
+  memory::mark_here(pair.second.life(Rank{1}));
+  std::thread leaver([&] {
+    std::this_thread::sleep_for(milliseconds(30));
+    memory::mark_left(pair.second.life(Rank{1}));
+  });
+  const auto status = pair.first.barrier(kDoing, Deadline::after(seconds(50)));
+  leaver.join();
+  EXPECT_EQ(status.error().code, Code::peer_lost);
+  EXPECT_THAT(status.error().message, HasSubstr("left the group"));
+}
+
+TEST(Hub, WhoCameAndLeftIsNotMissed) {
+  Pair pair;
+  memory::mark_here(pair.second.life(Rank{1}));
+  std::thread second([&] {
+    EXPECT_TRUE(pair.second.barrier(kDoing, Deadline::after(seconds(50))).ok());
+    memory::mark_left(pair.second.life(Rank{1}));
+  });
+  std::this_thread::sleep_for(milliseconds(20));
+  EXPECT_TRUE(pair.first.barrier(kDoing, Deadline::after(seconds(50))).ok());
+  second.join();
+}
+
+TEST(Hub, TheFirstErrorIsEverybodys) {
+  Pair pair;
+  EXPECT_FALSE(pair.first.broken());
+  pair.second.fail({Code::peer_lost, "rank 5 died", Rank{5}});
+  pair.first.fail({Code::timed_out, "too late to count"});
+  const auto status = pair.first.barrier(kDoing, Deadline::after(seconds(50)));
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().code, Code::peer_lost);
+  EXPECT_EQ(status.error().message, "rank 5 died");
+  EXPECT_EQ(status.error().rank, Rank{5});
+}
+
+TEST(Hub, FailureWakesASleeper) {
+  Pair pair;
+  std::thread breaker([&] {
+    std::this_thread::sleep_for(milliseconds(30));
+    pair.second.fail({Code::aborted, "enough"});
+  });
+  EXPECT_EQ(pair.first.barrier(kDoing, Deadline::after(seconds(50))).error().message, "enough");
+  breaker.join();
+}
+
+TEST(Hub, LongMessagesAreCutNotOverrun) {
+  Pair pair;
+  pair.first.fail({Code::aborted, std::string(100'000, 'x')});
+  EXPECT_LE(pair.second.broken()->message.size(), 1024U);
+}
+
+}  // namespace
+}  // namespace tutti::engine

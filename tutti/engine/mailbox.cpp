@@ -1,0 +1,356 @@
+#include "tutti/engine/mailbox.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include <fmt/format.h>
+
+namespace tutti::engine {
+namespace {
+
+/// Copies into or out of a ring of `size` bytes at a running position, around its end.
+void copy_in(std::byte* ring, std::size_t size, std::uint64_t position, const std::byte* from, std::size_t bytes) {
+  const auto at = static_cast<std::size_t>(position % size);
+  const auto first = std::min(bytes, size - at);
+  std::memcpy(ring + at, from, first);
+  std::memcpy(ring, from + first, bytes - first);
+}
+
+void copy_out(const std::byte* ring, std::size_t size, std::uint64_t position, std::byte* to, std::size_t bytes) {
+  const auto at = static_cast<std::size_t>(position % size);
+  const auto first = std::min(bytes, size - at);
+  std::memcpy(to, ring + at, first);
+  std::memcpy(to + first, ring, bytes - first);
+}
+
+std::string sending(Rank from, Rank to) { return fmt::format("send from rank {} to rank {}", to_int(from), to_int(to)); }
+
+}  // namespace
+
+Mailbox::Mailbox(Hub& hub)
+    : hub_(hub),
+      sends_(static_cast<std::size_t>(hub.ranks())),
+      arriving_(static_cast<std::size_t>(hub.ranks())),
+      aside_(static_cast<std::size_t>(hub.ranks())),
+      thread_([this](const std::stop_token& stop) { run(stop); }) {}
+
+Mailbox::~Mailbox() {
+  thread_.request_stop();
+  memory::ring(hub_.mail_bell(hub_.rank()));
+  thread_.join();
+}
+
+void Mailbox::send(Rank to, std::uint64_t tag, ConstBlock bytes, Deadline deadline, Done done) {
+  {
+    const std::scoped_lock lock(mutex_);
+    new_sends_.emplace_back(to, Outgoing{.tag = tag, .bytes = bytes, .deadline = deadline, .done = std::move(done)});
+  }
+  submitted_.store(true, std::memory_order_release);
+  memory::ring(hub_.mail_bell(hub_.rank()));
+}
+
+void Mailbox::receive(Rank from, std::uint64_t tag, Block bytes, Deadline deadline, Received received) {
+  {
+    const std::scoped_lock lock(mutex_);
+    new_receives_.push_back({from, tag, bytes, deadline, std::move(received)});
+  }
+  submitted_.store(true, std::memory_order_release);
+  memory::ring(hub_.mail_bell(hub_.rank()));
+}
+
+void Mailbox::run(const std::stop_token& stop) {
+  while (!stop.stop_requested()) {
+    if (const auto broken = hub_.broken()) {
+      take_submissions();
+      end_all(*broken);
+    }
+    bool moved = take_submissions();
+    moved = advance() || moved;
+    end_overdue();
+    if (moved) {
+      continue;
+    }
+    if (!idle()) {
+      end_lost();
+    }
+    // With nothing to move there is nothing to watch peers for; a submission or the end rings.
+    const auto patience = memory::Patience{.spins = idle() ? 1 : hub_.patience().spins,
+                                           .look_up = idle() ? std::chrono::seconds(1) : hub_.patience().look_up};
+    bool progressed = false;
+    (void)memory::wait_until(
+        hub_.mail_bell(hub_.rank()), patience, next_deadline(),
+        [&] {
+          progressed = submitted_.load(std::memory_order_acquire) || stop.stop_requested() || (!idle() && advance());
+          return progressed;
+        },
+        [] { return true; });
+  }
+  take_submissions();
+  end_all({Code::aborted, "the group was closed with messages still under way"});
+}
+
+bool Mailbox::idle() const {
+  return receives_.empty() && std::all_of(sends_.begin(), sends_.end(), [](const auto& queue) { return queue.empty(); }) &&
+         std::none_of(arriving_.begin(), arriving_.end(), [](const auto& arrival) { return arrival.has_value(); });
+}
+
+bool Mailbox::take_submissions() {
+  if (!submitted_.exchange(false, std::memory_order_acq_rel)) {
+    return false;
+  }
+  const std::scoped_lock lock(mutex_);
+  for (auto& [to, outgoing] : new_sends_) {
+    sends_[to_index(to)].push_back(std::move(outgoing));
+  }
+  new_sends_.clear();
+  std::move(new_receives_.begin(), new_receives_.end(), std::back_inserter(receives_));
+  new_receives_.clear();
+  return true;
+}
+
+bool Mailbox::advance() {
+  bool moved = match_aside();
+  for (int peer = 0; peer < hub_.ranks(); ++peer) {
+    moved = advance_send(Rank{peer}) || moved;
+    moved = advance_receive(Rank{peer}) || moved;
+  }
+  return moved;
+}
+
+bool Mailbox::advance_send(Rank to) {
+  auto& queue = sends_[to_index(to)];
+  if (queue.empty()) {
+    return false;
+  }
+  auto& ring = hub_.ring(hub_.rank(), to);
+  auto* bytes = hub_.ring_bytes(hub_.rank(), to);
+  const auto size = hub_.layout().mailbox_bytes;
+  auto head = ring.head.load(std::memory_order_relaxed);
+  const auto start = head;
+  std::vector<Done> finished;
+  while (!queue.empty()) {
+    auto& message = queue.front();
+    auto room = size - static_cast<std::size_t>(head - ring.tail.load(std::memory_order_acquire));
+    if (!message.header_written) {
+      if (room < sizeof(Header)) {
+        break;
+      }
+      const Header header{message.tag, message.bytes.size()};
+      copy_in(bytes, size, head, reinterpret_cast<const std::byte*>(&header), sizeof header);
+      head += sizeof header;
+      room -= sizeof header;
+      message.header_written = true;
+    }
+    const auto count = std::min(room, message.bytes.size() - message.moved);
+    copy_in(bytes, size, head, message.bytes.data() + message.moved, count);
+    head += count;
+    message.moved += count;
+    if (message.moved < message.bytes.size()) {
+      break;
+    }
+    finished.push_back(std::move(message.done));
+    queue.pop_front();
+  }
+  if (head == start) {
+    return false;
+  }
+  ring.head.store(head, std::memory_order_release);
+  memory::ring(hub_.mail_bell(to));
+  for (const auto& done : finished) {
+    done({});
+  }
+  return true;
+}
+
+std::optional<Mailbox::Incoming> Mailbox::take_receiver(Rank from, std::uint64_t tag) {
+  const auto found = std::find_if(receives_.begin(), receives_.end(), [&](const Incoming& incoming) {
+    return incoming.tag == tag && (incoming.from == from || incoming.from == kAnyRank);
+  });
+  if (found == receives_.end()) {
+    return std::nullopt;
+  }
+  auto incoming = std::move(*found);
+  receives_.erase(found);
+  return incoming;
+}
+
+bool Mailbox::wanted(Rank from) const {
+  return std::any_of(receives_.begin(), receives_.end(), [&](const Incoming& incoming) {
+    return incoming.from == from || incoming.from == kAnyRank;
+  });
+}
+
+Status Mailbox::check_size(const Incoming& incoming, Rank from, std::size_t bytes) {
+  if (incoming.bytes.size() == bytes) {
+    return {};
+  }
+  return Error{Code::mismatch,
+               fmt::format("rank {} sends {} bytes (tag {}) and rank {} expects {}", to_int(from), bytes, incoming.tag,
+                           to_int(hub_.rank()), incoming.bytes.size()),
+               from};
+}
+
+/// Gives messages that were put aside to receives that came after them.
+bool Mailbox::match_aside() {
+  bool moved = false;
+  for (std::size_t from = 0; from < aside_.size(); ++from) {
+    for (auto message = aside_[from].begin(); message != aside_[from].end();) {
+      auto receiver = take_receiver(to_rank(from), message->tag);
+      if (!receiver) {
+        ++message;
+        continue;
+      }
+      moved = true;
+      const auto fits = check_size(*receiver, to_rank(from), message->aside.size());
+      if (fits && !message->aside.empty()) {
+        std::memcpy(receiver->bytes.data(), message->aside.data(), message->aside.size());
+      }
+      message = aside_[from].erase(message);
+      receiver->received(fits ? Result<Rank>(to_rank(from)) : Result<Rank>(fits.error()));
+    }
+  }
+  return moved;
+}
+
+/// Looks at the header of the next message in the ring and decides where its bytes go; leaves it there when nobody
+/// wants anything from that rank.
+bool Mailbox::begin_arrival(Rank from) {
+  auto& ring = hub_.ring(from, hub_.rank());
+  const auto tail = ring.tail.load(std::memory_order_relaxed);
+  if (ring.head.load(std::memory_order_acquire) - tail < sizeof(Header) || !wanted(from)) {
+    return false;
+  }
+  Header header{};
+  copy_out(hub_.ring_bytes(from, hub_.rank()), hub_.layout().mailbox_bytes, tail, reinterpret_cast<std::byte*>(&header),
+           sizeof header);
+  Arrival arrival{.tag = header.tag, .total = header.bytes, .moved = 0, .aside = {}, .receiver = std::nullopt};
+  arrival.receiver = take_receiver(from, header.tag);
+  if (arrival.receiver) {
+    if (auto fits = check_size(*arrival.receiver, from, header.bytes); !fits) {
+      arrival.receiver->received(fits.error());
+      arrival.receiver.reset();
+      hub_.fail(fits.error());  // the sender must learn of it, and the ring holds bytes that nobody can take
+      return true;
+    }
+  } else {
+    arrival.aside.resize(header.bytes);
+  }
+  ring.tail.store(tail + sizeof header, std::memory_order_release);
+  arriving_[to_index(from)] = std::move(arrival);
+  return true;
+}
+
+bool Mailbox::advance_receive(Rank from) {
+  bool moved = false;
+  auto& arriving = arriving_[to_index(from)];
+  while (arriving || begin_arrival(from)) {
+    moved = true;
+    if (!arriving) {
+      break;  // the message did not fit: the group is broken
+    }
+    auto& ring = hub_.ring(from, hub_.rank());
+    const auto tail = ring.tail.load(std::memory_order_relaxed);
+    const auto there = static_cast<std::size_t>(ring.head.load(std::memory_order_acquire) - tail);
+    const auto count = std::min(there, arriving->total - arriving->moved);
+    auto* to = arriving->receiver ? arriving->receiver->bytes.data() : arriving->aside.data();
+    if (count != 0) {
+      copy_out(hub_.ring_bytes(from, hub_.rank()), hub_.layout().mailbox_bytes, tail, to + arriving->moved, count);
+    }
+    arriving->moved += count;
+    ring.tail.store(tail + count, std::memory_order_release);
+    memory::ring(hub_.mail_bell(from));
+    if (arriving->moved < arriving->total) {
+      return count != 0;
+    }
+    finish_arrival(from);
+  }
+  return moved;
+}
+
+void Mailbox::finish_arrival(Rank from) {
+  auto arrival = std::move(*arriving_[to_index(from)]);
+  arriving_[to_index(from)].reset();
+  if (arrival.receiver) {
+    arrival.receiver->received(from);
+  } else {
+    aside_[to_index(from)].push_back(std::move(arrival));
+    match_aside();
+  }
+}
+
+Deadline Mailbox::next_deadline() const {
+  auto next = Deadline::never();
+  const auto consider = [&](Deadline deadline) { next = deadline.at() < next.at() ? deadline : next; };
+  for (const auto& queue : sends_) {
+    std::for_each(queue.begin(), queue.end(), [&](const Outgoing& message) { consider(message.deadline); });
+  }
+  for (const auto& incoming : receives_) {
+    consider(incoming.deadline);
+  }
+  for (const auto& arrival : arriving_) {
+    if (arrival && arrival->receiver) {
+      consider(arrival->receiver->deadline);
+    }
+  }
+  return next;
+}
+
+/// One that is overdue breaks the group: half a message may be in the ring.
+void Mailbox::end_overdue() {
+  if (!next_deadline().expired()) {
+    return;
+  }
+  for (std::size_t to = 0; to < sends_.size(); ++to) {
+    if (!sends_[to].empty() && sends_[to].front().deadline.expired()) {
+      hub_.fail({Code::timed_out, sending(hub_.rank(), to_rank(to)) + ": the deadline passed; it was not taken",
+                 to_rank(to)});
+    }
+  }
+  for (const auto& incoming : receives_) {
+    if (incoming.deadline.expired()) {
+      const auto who = incoming.from == kAnyRank ? "any rank" : fmt::format("rank {}", to_int(incoming.from));
+      hub_.fail({Code::timed_out, fmt::format("receive by rank {} from {} (tag {}): the deadline passed; nothing came",
+                                              to_int(hub_.rank()), who, incoming.tag)});
+    }
+  }
+  hub_.fail({Code::timed_out, "a message was not finished by its deadline"});
+}
+
+/// Breaks the group when a rank is gone from which, or to which, something is still to move.
+void Mailbox::end_lost() {
+  for (int peer = 0; peer < hub_.ranks(); ++peer) {
+    const auto index = static_cast<std::size_t>(peer);
+    const bool sending_there = !sends_[index].empty();
+    const bool waiting_for = arriving_[index].has_value() ||
+                             std::any_of(receives_.begin(), receives_.end(),
+                                         [&](const Incoming& incoming) { return incoming.from == Rank{peer}; });
+    if (!sending_there && !waiting_for) {
+      continue;
+    }
+    const auto gone = hub_.lost(Rank{peer}, sending_there ? sending(hub_.rank(), Rank{peer})
+                                                          : sending(Rank{peer}, hub_.rank()));
+    // What it sent before it went may have come in since: only a look that finds nothing counts.
+    if (gone && !advance()) {
+      hub_.fail(*gone);
+      return;
+    }
+  }
+}
+
+void Mailbox::end_all(const Error& error) {
+  for (auto& queue : sends_) {
+    for (auto& message : std::exchange(queue, {})) {
+      message.done(error);
+    }
+  }
+  for (auto& arrival : arriving_) {
+    if (auto ended = std::exchange(arrival, std::nullopt); ended && ended->receiver) {
+      ended->receiver->received(error);
+    }
+  }
+  for (auto& incoming : std::exchange(receives_, {})) {
+    incoming.received(error);
+  }
+}
+
+}  // namespace tutti::engine

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <memory>
+#include <mutex>
+
+#include "tutti/engine/engine.h"
+#include "tutti/engine/hub.h"
+#include "tutti/engine/mailbox.h"
+#include "tutti/engine/staged.h"
+
+namespace tutti::engine {
+
+/// What keeps a hub's memory and this rank's mark of life for an engine: an arena of a host, or of this process.
+class HubHolder {
+ public:
+  virtual ~HubHolder() = default;
+  virtual std::string_view name() const = 0;
+  virtual std::byte* memory() const = 0;
+};
+
+/// The engine of ranks that share memory, whether as threads or as processes: staged collectives and mailboxes over
+/// one hub. `local` and `shm` differ only in where the memory comes from and in how a rank is known to be alive.
+class SharedEngine final : public Engine {
+ public:
+  SharedEngine(std::unique_ptr<HubHolder> holder, HubLayout layout, Rank rank);
+
+  std::string_view name() const override { return holder_->name(); }
+  Rank rank() const override { return hub_.rank(); }
+  int ranks() const override { return hub_.ranks(); }
+  bool can(Op) const override { return true; }
+  Status run(const Call& call, Deadline deadline) override { return staged_.run(call, deadline); }
+  void send(Rank to, std::uint64_t tag, ConstBlock bytes, Deadline deadline, Done done) override;
+  void receive(Rank from, std::uint64_t tag, Block bytes, Deadline deadline, Received received) override;
+  void abort(const Error& why) override { hub_.fail(why); }
+  std::optional<Error> broken() const override { return hub_.broken(); }
+
+ private:
+  Mailbox& mailbox();
+
+  std::unique_ptr<HubHolder> holder_;
+  Hub hub_;
+  Staged staged_;
+  std::once_flag mailbox_once_;
+  std::unique_ptr<Mailbox> mailbox_;  // its thread is started by the first message
+};
+
+}  // namespace tutti::engine

@@ -1,0 +1,52 @@
+#include "tutti/memory/wait.h"
+
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <climits>
+#include <ctime>
+
+namespace tutti::memory {
+namespace {
+
+// Not the private form: the word lies in memory of several processes.
+long futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value, const timespec* timeout) {
+  return ::syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), operation, value, timeout, nullptr, 0);
+}
+
+int allowed_cores() {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  return ::sched_getaffinity(0, sizeof cores, &cores) == 0 ? CPU_COUNT(&cores) : 1;
+}
+
+}  // namespace
+
+static_assert(std::atomic<std::uint32_t>::is_always_lock_free && sizeof(std::atomic<std::uint32_t>) == 4);
+
+Patience Patience::for_ranks(int ranks_on_host) {
+  Patience patience;
+  if (ranks_on_host > allowed_cores()) {
+    patience.spins = 1;
+  }
+  return patience;
+}
+
+void ring(Bell& bell) {
+  // Orders the caller's store before the look at `sleepers`; pairs with the increment in wait_until.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (bell.sleepers.load(std::memory_order_relaxed) != 0) {
+    bell.rings.fetch_add(1, std::memory_order_seq_cst);
+    futex(bell.rings, FUTEX_WAKE, INT_MAX, nullptr);
+  }
+}
+
+bool sleep_at(Bell& bell, std::uint32_t heard, std::chrono::nanoseconds at_most) {
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(at_most);
+  const timespec timeout{.tv_sec = seconds.count(), .tv_nsec = (at_most - seconds).count()};
+  return futex(bell.rings, FUTEX_WAIT, heard, &timeout) == 0;
+}
+
+}  // namespace tutti::memory

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "tutti/base/file_descriptor.h"
+#include "tutti/rendezvous/store.h"
+#include "tutti/rendezvous/transport.h"
+
+namespace tutti::rendezvous {
+
+/// A connection on which the server has let us in.
+struct Joined {
+  FileDescriptor socket;
+  std::unique_ptr<Transport> transport;
+  std::string address;  ///< for messages
+};
+
+/// A store at the other end of a connection. Calls of any number of threads share it; there is no thread of its own:
+/// one of those who wait reads for all.
+Result<std::shared_ptr<Store>> make_client_store(Joined joined);
+
+}  // namespace tutti::rendezvous

@@ -1,0 +1,9 @@
+#pragma once
+
+// Distributed gradient computation for C++ programs on LibTorch. This one header is what a program includes.
+
+#include "tutti/comm/exception.h"
+#include "tutti/comm/group.h"
+#include "tutti/comm/mesh.h"
+#include "tutti/comm/world.h"
+#include "tutti/version.h"

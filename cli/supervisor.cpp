@@ -116,9 +116,10 @@ void Supervisor::obey(int signal) {
   if (over()) {
     leave_at_once(code_ == 0 ? code : code_);  // only output is left, and nobody takes it
   }
-  if (phase_ == Phase::stopping) {
+  if (phase_ == Phase::stopping || phase_ == Phase::killing) {
+    impatient_ = true;
     kill_now();
-  } else if (phase_ != Phase::killing) {
+  } else {
     output_.say(signal == SIGINT ? std::string("tutti run: stopping; press Ctrl-C again to end at once")
                                  : "tutti run: stopping on " + signal_text(signal));
     stop(signal == SIGINT ? SIGINT : SIGTERM, code);
@@ -302,24 +303,31 @@ void Supervisor::wait_for_runners() {
     return std::any_of(runners_.begin(), runners_.end(), [](const auto& runner) { return runner->needs_children(); });
   };
   const Deadline patience = Deadline::after(kKillWait);
-  while (waiting() && (!patience.expired() || writer_.full())) {
+  while (waiting() && (!patience.expired() || (writer_.full() && !impatient_))) {
     loop_.run_once(Deadline::after(std::chrono::milliseconds(20)));
   }
 }
 
-/// Until all output is written. A signal in between leaves at once.
+/// Until all output is written. A signal in between leaves at once; after a second one output has a moment only.
 void Supervisor::drain() {
+  const Deadline patience = impatient_ ? Deadline::after(kKillWait) : Deadline::never();
   constexpr std::chrono::milliseconds kTurn{20};
   const auto drained = [this] {
     return std::all_of(runners_.begin(), runners_.end(), [](const auto& runner) { return runner->drained(); });
   };
   while (!drained()) {
+    if (patience.expired()) {
+      leave_at_once(code_);
+    }
     loop_.run_once(Deadline::after(kTurn));
     for (const auto& runner : runners_) {
       runner->no_more_output();
     }
   }
   while (!writer_.flush(Deadline::after(kTurn))) {
+    if (patience.expired()) {
+      leave_at_once(code_);
+    }
     loop_.run_once(Deadline::after({}));
   }
 }

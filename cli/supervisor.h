@@ -93,6 +93,7 @@ class Supervisor : public RankListener {
   std::optional<RankEnd> blamed_;
   std::string failure_;  ///< of a runner, in place of a rank
   int code_ = 0;
+  bool impatient_ = false;  ///< the user asked a second time: output that nobody takes is given up
 };
 
 }  // namespace tutti::cli

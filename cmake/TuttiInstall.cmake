@@ -9,8 +9,7 @@ set_target_properties(tutti_shared PROPERTIES
 foreach(room IN LISTS tutti_rooms)
   target_link_libraries(tutti_shared PRIVATE $<LINK_LIBRARY:WHOLE_ARCHIVE,${room}>)
 endforeach()
-# What the headers name.
-target_link_libraries(tutti_shared PUBLIC torch fmt::fmt spdlog::spdlog)
+target_link_libraries(tutti_shared PUBLIC torch)
 target_compile_features(tutti_shared INTERFACE cxx_std_20)
 
 install(TARGETS tutti_shared EXPORT tutti
@@ -18,7 +17,7 @@ install(TARGETS tutti_shared EXPORT tutti
   INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/tutti ${PROJECT_BINARY_DIR}/include/tutti
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
-  FILES_MATCHING PATTERN "*.h" PATTERN "test_*.h" EXCLUDE PATTERN "*_test.h" EXCLUDE)
+  FILES_MATCHING PATTERN "*.h" PATTERN "test_*.h" EXCLUDE)
 
 set(tutti_package ${CMAKE_INSTALL_LIBDIR}/cmake/tutti)
 install(EXPORT tutti NAMESPACE tutti:: FILE tuttiTargets.cmake DESTINATION ${tutti_package})

@@ -16,7 +16,6 @@ namespace {
 
 constexpr int64_t kBatch = 252;  // divides by 1, 2, 3, 4, 6, 7, 9
 constexpr int kClasses = 3;
-constexpr double kLearningRate = 0.3;
 constexpr double kTolerance = 1e-10;
 
 torch::nn::Sequential make_net() {
@@ -27,11 +26,13 @@ torch::nn::Sequential make_net() {
   return net;
 }
 
+torch::optim::SGD make_optimizer(torch::nn::Sequential& net) {
+  return torch::optim::SGD(net->parameters(), torch::optim::SGDOptions(0.2).momentum(0.9));
+}
+
 struct Batch {
   torch::Tensor points, labels;
-  Batch part(int64_t which, int64_t parts) const {
-    return {points.chunk(parts)[which], labels.chunk(parts)[which]};
-  }
+  Batch part(int64_t which, int64_t parts) const { return {points.chunk(parts)[which], labels.chunk(parts)[which]}; }
 };
 
 /// Three spiral arms, a little blurred; the same batch for a step on every rank.
@@ -39,7 +40,8 @@ Batch make_batch(int step) {
   auto generator = at::detail::createCPUGenerator(1000 + static_cast<uint64_t>(step));
   const auto labels = torch::arange(kBatch) % kClasses;
   const auto along = torch::rand({kBatch}, generator, torch::kDouble);
-  const auto angle = 4.0 * along + labels * (2 * M_PI / kClasses) + 0.15 * torch::randn({kBatch}, generator, torch::kDouble);
+  const auto angle =
+      4.0 * along + labels * (2 * M_PI / kClasses) + 0.15 * torch::randn({kBatch}, generator, torch::kDouble);
   return {torch::stack({along * angle.cos(), along * angle.sin()}, 1) * 2.0, labels};
 }
 
@@ -47,9 +49,10 @@ struct Step {
   double loss = 0, sync_seconds = 0;
 };
 
-/// One step of gradient descent on this rank's part of the batch. The mean of the ranks' gradients is the gradient of the
-/// whole batch, since all parts have the same size.
-Step train_step(torch::nn::Sequential& net, torch::optim::SGD& optimizer, const Batch& batch, const tutti::Group* group) {
+/// One step of gradient descent on this rank's part of the batch. The mean of the ranks' gradients is the gradient of
+/// the whole batch, since all parts have the same size.
+Step train_step(torch::nn::Sequential& net, torch::optim::SGD& optimizer, const Batch& batch,
+                const tutti::Group* group) {
   optimizer.zero_grad();
   auto loss = torch::nn::functional::cross_entropy(net->forward(batch.points), batch.labels);
   loss.backward();
@@ -90,7 +93,7 @@ double accuracy(torch::nn::Sequential& net) {
 /// Trains alone on whole batches, and says how far the weights are from those of all ranks together.
 bool prove(torch::nn::Sequential& together, int ranks, int steps) {
   auto alone = make_net();
-  torch::optim::SGD optimizer(alone->parameters(), kLearningRate);
+  auto optimizer = make_optimizer(alone);
   for (int step = 0; step < steps; ++step) {
     train_step(alone, optimizer, make_batch(step), nullptr);
   }
@@ -101,10 +104,11 @@ bool prove(torch::nn::Sequential& together, int ranks, int steps) {
     weights += alone->parameters()[i].numel();
   }
   const bool equal = difference <= kTolerance;
-  std::printf("%s: %lld weights of %d rank%s against one process that saw the whole batch, after %d steps: they differ by "
-              "at most %.2g (allowed: %.0e, rounding of float64)\n",
-              equal ? "proved" : "NOT EQUAL", static_cast<long long>(weights), ranks, ranks == 1 ? "" : "s", steps,
-              difference, kTolerance);
+  std::printf(
+      "%s: %lld weights of %d rank%s against one process that saw the whole batch, after %d steps: they differ by "
+      "at most %.2g (allowed: %.0e, rounding of float64)\n",
+      equal ? "proved" : "NOT EQUAL", static_cast<long long>(weights), ranks, ranks == 1 ? "" : "s", steps, difference,
+      kTolerance);
   return equal;
 }
 
@@ -123,7 +127,7 @@ int run(int steps) {
                 static_cast<long long>(kBatch / world.size()));
   }
   auto net = make_net();
-  torch::optim::SGD optimizer(net->parameters(), kLearningRate);
+  auto optimizer = make_optimizer(net);
   for (int step = 0; step < steps; ++step) {
     const auto batch = make_batch(step).part(tutti::to_int(world.rank()), world.size());
     const auto before = std::chrono::steady_clock::now();
@@ -144,7 +148,7 @@ int run(int steps) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const int steps = argc > 1 ? std::atoi(argv[1]) : 60;
+  const int steps = argc > 1 ? std::atoi(argv[1]) : 100;
   if (argc > 2 || steps < 1) {
     std::fprintf(stderr, "usage: average_by_hand [steps]\n");
     return 2;

@@ -12,7 +12,7 @@ Start the ranks with `tutti run -n 4 -- python train.py`, or with torchrun.
 from datetime import timedelta
 
 import torch.distributed as _dist
-from torch.distributed import rendezvous as _rendezvous
+from torch.distributed.rendezvous import register_rendezvous_handler as _register_rendezvous_handler
 
 from ._tutti import __version__, create_backend as _create_backend, join as _join
 
@@ -30,4 +30,4 @@ def _rendezvous_handler(url, timeout=timedelta(minutes=5), **kwargs):
 
 if not hasattr(_dist.Backend, "TUTTI"):
     _dist.Backend.register_backend("tutti", _backend, devices=["cpu"])
-    _rendezvous.register_rendezvous_handler("tutti", _rendezvous_handler)
+    _register_rendezvous_handler("tutti", _rendezvous_handler)

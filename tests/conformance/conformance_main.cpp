@@ -1,5 +1,5 @@
-// The conformance suite as a program: every rank that a launcher starts runs all cases over the group that init() gives.
-// Rank 0 says what it did; the exit code is 0 only when every case passed on this rank.
+// The conformance suite as a program: every rank that a launcher starts runs all cases over the group that init()
+// gives. Rank 0 says what it did; the exit code is 0 only when every case passed on this rank.
 
 #include <cstdio>
 #include <cstring>
@@ -24,8 +24,8 @@ int main(int argc, char** argv) {
       }
     }
     if (world.rank() == tutti::Rank{0}) {
-      std::printf("%zu cases, %d failed, %d ranks, engine %s, started by %s\n", tutti::conformance::cases().size(), failed,
-                  world.size(), world.group().engine().c_str(),
+      std::printf("%zu cases, %d failed, %d ranks, engine %s, started by %s\n", tutti::conformance::cases().size(),
+                  failed, world.size(), world.group().engine().c_str(),
                   std::string(tutti::to_string(world.launcher())).c_str());
     }
     return failed == 0 ? 0 : 1;

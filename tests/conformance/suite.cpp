@@ -80,7 +80,8 @@ void all_reduce_small_dtypes(const Group& group) {
   expect_equal(flag, torch::ones({3}, torch::kBool), "bool");
   auto number = torch::complex(torch::ones({3}), torch::full({3}, 2.0F));
   group.all_reduce(number).wait();
-  expect_equal(torch::view_as_real(number).select(1, 1), torch::full({3}, 2.0F * static_cast<float>(group.size())), "complex");
+  expect_equal(torch::view_as_real(number).select(1, 1), torch::full({3}, 2.0F * static_cast<float>(group.size())),
+               "complex");
 }
 
 void all_reduce_averages(const Group& group) {
@@ -206,7 +207,8 @@ void all_to_all_in_uneven_parts(const Group& group) {
   int64_t begin = 0;
   for (int from = 0; from < group.size(); ++from) {
     const auto count = splits[static_cast<std::size_t>(from)];
-    expect_equal(output.slice(0, begin, begin + count), torch::full({count, 3}, static_cast<float>(from)), "all_to_all");
+    expect_equal(output.slice(0, begin, begin + count), torch::full({count, 3}, static_cast<float>(from)),
+                 "all_to_all");
     begin += count;
   }
 }

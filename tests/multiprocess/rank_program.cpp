@@ -50,9 +50,12 @@ void leave_report(const tutti::Environment& environment) {
   }
   struct stat secret {};
   ::fstat(environment.secret_fd.value_or(-1), &secret);
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(
-      std::fopen(fmt::format("{}/{}", folder, ::getpid()).c_str(), "w"), std::fclose);
-  fmt::print(file.get(), "{} {} {}\n", environment.store, secret.st_dev, secret.st_ino);
+  // Whole or not at all: the rank may be killed at any moment.
+  const std::string path = fmt::format("{}/{}", folder, ::getpid());
+  std::FILE* file = std::fopen((path + ".part").c_str(), "w");
+  fmt::print(file, "{} {} {}\n", environment.store, secret.st_dev, secret.st_ino);
+  std::fclose(file);
+  std::rename((path + ".part").c_str(), path.c_str());
 }
 
 void join(Rank& rank) {

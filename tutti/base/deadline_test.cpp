@@ -25,9 +25,7 @@ TEST(Deadline, PollRoundsUp) {
   EXPECT_LE(deadline.poll_timeout_ms(), 90'001);
 }
 
-TEST(Deadline, BeyondTheClockIsNever) {
-  EXPECT_TRUE(Deadline::after(Deadline::Clock::duration::max()).is_never());
-}
+TEST(Deadline, BeyondTheClockIsNever) { EXPECT_TRUE(Deadline::after(Deadline::Clock::duration::max()).is_never()); }
 
 }  // namespace
 }  // namespace tutti

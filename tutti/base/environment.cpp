@@ -85,11 +85,12 @@ Result<Place> read_place(const VariableReader& read, const PlaceVariables& names
   place.local_rank = local_rank.value().value_or(to_int(place.rank));
   place.local_world_size = local_size.value().value_or(place.world_size);
   if (place.local_rank >= place.local_world_size || place.local_world_size > place.world_size) {
-    return Error{Code::invalid_argument,
-                 fmt::format("{}={}, {}={}, {}={}: a host cannot have more ranks than the world, nor a local rank beyond "
-                             "them",
-                             names.local_rank, place.local_rank, names.local_world_size, place.local_world_size,
-                             names.world_size, place.world_size)};
+    return Error{
+        Code::invalid_argument,
+        fmt::format("{}={}, {}={}, {}={}: a host cannot have more ranks than the world, nor a local rank beyond "
+                    "them",
+                    names.local_rank, place.local_rank, names.local_world_size, place.local_world_size,
+                    names.world_size, place.world_size)};
   }
   return place;
 }
@@ -162,8 +163,8 @@ Result<Environment> read_environment(const VariableReader& read) {
     // Only `tutti run` hands a secret on by descriptor; a store named by hand is served by rank 0.
     const bool ours = !environment.store.empty() && environment.secret_fd;
     environment.launcher = ours ? Launcher::tutti : names.launcher;
-    environment.job = fmt::format("{}.{}", read(names.job).value_or(""),
-                                  *names.restart ? read(names.restart).value_or("") : "");
+    environment.job =
+        fmt::format("{}.{}", read(names.job).value_or(""), *names.restart ? read(names.restart).value_or("") : "");
     break;
   }
   return environment;

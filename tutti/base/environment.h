@@ -24,18 +24,19 @@ struct Place {
   int local_world_size = 1;  ///< ranks on this host
 };
 
-/// Everything that Tutti reads from the environment, read once and passed down; docs/environment.md lists the variables.
+/// Everything that Tutti reads from the environment, read once and passed down; docs/environment.md lists the
+/// variables.
 struct Environment {
   Launcher launcher = Launcher::none;
   Place place;
-  std::string rank_variable;      ///< the variable that held the rank: RANK, PMI_RANK, ...
-  std::string job;                ///< what tells this job (and this restart of it) from others, as far as the launcher says
+  std::string rank_variable;  ///< the variable that held the rank: RANK, PMI_RANK, ...
+  std::string job;            ///< what tells this job (and this restart of it) from others, as far as the launcher says
   std::string master_address;     ///< MASTER_ADDR
   std::uint16_t master_port = 0;  ///< MASTER_PORT; 0 when not set
 
-  std::string store;                ///< TUTTI_STORE: where the job's store is, "unix:NAME" or "tcp:HOST:PORT"
-  std::optional<int> secret_fd;     ///< TUTTI_SECRET_FD: descriptor to read the job's secret from
-  std::string secret_file;          ///< TUTTI_SECRET_FILE: file (0600) that holds it
+  std::string store;                  ///< TUTTI_STORE: where the job's store is, "unix:NAME" or "tcp:HOST:PORT"
+  std::optional<int> secret_fd;       ///< TUTTI_SECRET_FD: descriptor to read the job's secret from
+  std::string secret_file;            ///< TUTTI_SECRET_FILE: file (0600) that holds it
   std::string log_level = "warning";  ///< TUTTI_LOG
   std::chrono::milliseconds timeout = std::chrono::minutes(5);  ///< TUTTI_TIMEOUT, in seconds, fractions allowed
 };

@@ -42,16 +42,14 @@ TEST(Environment, KnowsEveryLauncher) {
     Variables variables;
   };
   const std::vector<Case> cases{
-      {Launcher::torchrun,
-       {{"RANK", "3"}, {"WORLD_SIZE", "5"}, {"LOCAL_RANK", "1"}, {"LOCAL_WORLD_SIZE", "3"}}},
+      {Launcher::torchrun, {{"RANK", "3"}, {"WORLD_SIZE", "5"}, {"LOCAL_RANK", "1"}, {"LOCAL_WORLD_SIZE", "3"}}},
       {Launcher::open_mpi,
        {{"OMPI_COMM_WORLD_RANK", "3"},
         {"OMPI_COMM_WORLD_SIZE", "5"},
         {"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
         {"OMPI_COMM_WORLD_LOCAL_SIZE", "3"},
         {"PMIX_NAMESPACE", "prterun-host-17@1"}}},
-      {Launcher::pmi,
-       {{"PMI_RANK", "3"}, {"PMI_SIZE", "5"}, {"MPI_LOCALRANKID", "1"}, {"MPI_LOCALNRANKS", "3"}}},
+      {Launcher::pmi, {{"PMI_RANK", "3"}, {"PMI_SIZE", "5"}, {"MPI_LOCALRANKID", "1"}, {"MPI_LOCALNRANKS", "3"}}},
       {Launcher::slurm,
        {{"SLURM_PROCID", "3"},
         {"SLURM_STEP_NUM_TASKS", "5"},
@@ -66,12 +64,14 @@ TEST(Environment, KnowsEveryLauncher) {
     EXPECT_EQ(environment.place.world_size, 5) << to_string(launcher);
     EXPECT_EQ(environment.place.local_rank, 1) << to_string(launcher);
     EXPECT_EQ(environment.place.local_world_size, 3) << to_string(launcher);
-    EXPECT_EQ(environment.rank_variable, variables.begin()->first.starts_with("LOCAL") ? "RANK" : environment.rank_variable);
+    EXPECT_EQ(environment.rank_variable,
+              variables.begin()->first.starts_with("LOCAL") ? "RANK" : environment.rank_variable);
   }
 }
 
 TEST(Environment, TheInnerLauncherCounts) {
-  const auto environment = good({{"SLURM_PROCID", "0"}, {"SLURM_STEP_NUM_TASKS", "1"}, {"RANK", "1"}, {"WORLD_SIZE", "2"}});
+  const auto environment =
+      good({{"SLURM_PROCID", "0"}, {"SLURM_STEP_NUM_TASKS", "1"}, {"RANK", "1"}, {"WORLD_SIZE", "2"}});
   EXPECT_EQ(environment.launcher, Launcher::torchrun);
   EXPECT_EQ(environment.place.world_size, 2);
 }
@@ -103,7 +103,8 @@ TEST(Environment, OwnVariables) {
 }
 
 TEST(Environment, RestartsAreDifferentJobs) {
-  const Variables first{{"RANK", "0"}, {"WORLD_SIZE", "1"}, {"TORCHELASTIC_RUN_ID", "j"}, {"TORCHELASTIC_RESTART_COUNT", "0"}};
+  const Variables first{
+      {"RANK", "0"}, {"WORLD_SIZE", "1"}, {"TORCHELASTIC_RUN_ID", "j"}, {"TORCHELASTIC_RESTART_COUNT", "0"}};
   auto second = first;
   second["TORCHELASTIC_RESTART_COUNT"] = "1";
   EXPECT_NE(good(first).job, good(second).job);

@@ -45,8 +45,7 @@ class [[nodiscard]] Result;
 
 /// Ends the program with the sentence and the place when `condition` is false: an invariant of ours is broken.
 /// For what a user or a peer can cause, return an Error instead.
-void require(bool condition, std::string_view sentence,
-             std::source_location where = std::source_location::current());
+void require(bool condition, std::string_view sentence, std::source_location where = std::source_location::current());
 
 template <class T>
 class [[nodiscard]] Result {

@@ -14,8 +14,6 @@ Log make_log(const std::string& name, const std::string& level) {
   return log;
 }
 
-Log silent_log() {
-  return std::make_shared<spdlog::logger>("silent", std::make_shared<spdlog::sinks::null_sink_mt>());
-}
+Log silent_log() { return std::make_shared<spdlog::logger>("silent", std::make_shared<spdlog::sinks::null_sink_mt>()); }
 
 }  // namespace tutti

@@ -110,8 +110,8 @@ Result<MeshLayout> MeshLayout::make(std::vector<Axis> axes, int world_size) {
   for (std::size_t i = 0; i < axes.size(); ++i) {
     const auto& [name, size] = axes[i];
     if (!is_name(name)) {
-      return wrong(fmt::format("mesh axis '{}': a name is letters, digits and _, up to 64, not starting with a digit",
-                               name));
+      return wrong(
+          fmt::format("mesh axis '{}': a name is letters, digits and _, up to 64, not starting with a digit", name));
     }
     if (std::any_of(axes.begin(), axes.begin() + static_cast<std::ptrdiff_t>(i),
                     [&name = name](const Axis& earlier) { return earlier.name == name; })) {
@@ -126,10 +126,9 @@ Result<MeshLayout> MeshLayout::make(std::vector<Axis> axes, int world_size) {
       known *= size;
     }
     if (known > world_size || free_axes > 1) {
-      return wrong(free_axes > 1
-                       ? fmt::format("mesh {}: only one axis can be *", text_of(axes))
-                       : fmt::format("mesh {} needs at least {} ranks; the world has {}", text_of(axes), known,
-                                     world_size));
+      return wrong(free_axes > 1 ? fmt::format("mesh {}: only one axis can be *", text_of(axes))
+                                 : fmt::format("mesh {} needs at least {} ranks; the world has {}", text_of(axes),
+                                               known, world_size));
     }
   }
   if (const auto filled = fill_free_axis(axes, known, world_size); !filled) {
@@ -143,7 +142,8 @@ Result<MeshLayout> MeshLayout::make(std::vector<Axis> axes, int world_size) {
 }
 
 int MeshLayout::size() const {
-  return std::accumulate(axes_.begin(), axes_.end(), 1, [](int product, const Axis& axis) { return product * axis.size; });
+  return std::accumulate(axes_.begin(), axes_.end(), 1,
+                         [](int product, const Axis& axis) { return product * axis.size; });
 }
 
 Result<std::size_t> MeshLayout::find(std::string_view axis) const {

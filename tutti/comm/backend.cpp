@@ -37,7 +37,8 @@ const std::vector<at::Tensor>& only_list(const std::vector<std::vector<at::Tenso
 
 /// Cuts a contiguous block into one part per rank: equal ones, or along dimension 0 by `splits`.
 template <class BlockType>
-std::vector<BlockType> cut(BlockType block, const at::Tensor& tensor, const std::vector<int64_t>& splits, int size, Op op) {
+std::vector<BlockType> cut(BlockType block, const at::Tensor& tensor, const std::vector<int64_t>& splits, int size,
+                           Op op) {
   std::vector<BlockType> parts;
   if (splits.empty()) {
     const auto count = static_cast<std::size_t>(size);
@@ -82,7 +83,9 @@ PreparedCall prepare(Op op, const c10d::ReduceOp& reduce, int64_t root = 0) {
 }  // namespace
 
 Backend::Backend(std::unique_ptr<engine::Engine> engine, std::chrono::milliseconds timeout)
-    : c10d::Backend(to_int(engine->rank()), engine->ranks()), progress_(std::move(engine)), timeout_ms_(timeout.count()) {
+    : c10d::Backend(to_int(engine->rank()), engine->ranks()),
+      progress_(std::move(engine)),
+      timeout_ms_(timeout.count()) {
   init();
 }
 
@@ -112,16 +115,17 @@ Backend::WorkPtr Backend::submit(c10d::OpType type, const char* title, PreparedC
                                                     engine::to_string(prepared.call.op), engine.name())});
   }
   auto work = c10::make_intrusive<BackendWork>(rank_, type, title, std::move(outputs), ++sequence_);
-  progress_.submit(std::move(prepared.call), deadline_for(timeout),
-                    [work, kept = std::move(prepared.kept), copy_back = std::move(prepared.copy_back)](const Status& status) {
-                      if (status) {
-                        const at::NoGradGuard no_grad;
-                        for (const auto& [to, from] : copy_back) {
-                          to.copy_(from);
-                        }
-                      }
-                      work->complete(status);
-                    });
+  progress_.submit(
+      std::move(prepared.call), deadline_for(timeout),
+      [work, kept = std::move(prepared.kept), copy_back = std::move(prepared.copy_back)](const Status& status) {
+        if (status) {
+          const at::NoGradGuard no_grad;
+          for (const auto& [to, from] : copy_back) {
+            to.copy_(from);
+          }
+        }
+        work->complete(status);
+      });
   return work;
 }
 
@@ -144,7 +148,8 @@ Backend::WorkPtr Backend::reduce(Tensors& tensors, const c10d::ReduceOptions& op
   return submit(c10d::OpType::REDUCE, "tutti:reduce", std::move(prepared), tensors, options.timeout);
 }
 
-Backend::WorkPtr Backend::allgather(std::vector<Tensors>& outputs, Tensors& inputs, const c10d::AllgatherOptions& options) {
+Backend::WorkPtr Backend::allgather(std::vector<Tensors>& outputs, Tensors& inputs,
+                                    const c10d::AllgatherOptions& options) {
   auto prepared = prepare(Op::all_gather);
   prepared.add_input(only(inputs, Op::all_gather));
   for (const auto& output : only_list(outputs, Op::all_gather, size_)) {
@@ -153,7 +158,8 @@ Backend::WorkPtr Backend::allgather(std::vector<Tensors>& outputs, Tensors& inpu
   return submit(c10d::OpType::ALLGATHER, "tutti:all_gather", std::move(prepared), outputs[0], options.timeout);
 }
 
-Backend::WorkPtr Backend::_allgather_base(at::Tensor& output, at::Tensor& input, const c10d::AllgatherOptions& options) {
+Backend::WorkPtr Backend::_allgather_base(at::Tensor& output, at::Tensor& input,
+                                          const c10d::AllgatherOptions& options) {
   auto prepared = prepare(Op::all_gather);
   need(output.numel() == input.numel() * size_, Op::all_gather,
        fmt::format("the output has {} elements; {} ranks with {} each need {}", output.numel(), size_, input.numel(),
@@ -246,8 +252,9 @@ Backend::WorkPtr Backend::send(Tensors& tensors, int to, int tag) {
   prepared.add_input(only(tensors, "send"));
   const auto open = hold_open();
   auto work = c10::make_intrusive<BackendWork>(rank_, c10d::OpType::SEND, "tutti:send", Tensors{}, sequence_);
-  progress_.engine().send(Rank{to}, static_cast<std::uint64_t>(tag), prepared.call.in[0], deadline_for(c10d::kUnsetTimeout),
-                           [work, kept = std::move(prepared.kept)](const Status& status) { work->complete(status); });
+  progress_.engine().send(Rank{to}, static_cast<std::uint64_t>(tag), prepared.call.in[0],
+                          deadline_for(c10d::kUnsetTimeout),
+                          [work, kept = std::move(prepared.kept)](const Status& status) { work->complete(status); });
   return work;
 }
 

@@ -12,10 +12,10 @@
 namespace tutti {
 namespace {
 
+using std::chrono::milliseconds;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::UnorderedElementsAre;
-using std::chrono::milliseconds;
 using Bytes = std::vector<uint8_t>;
 
 c10::intrusive_ptr<C10dStore> make_store(milliseconds timeout = milliseconds(60'000)) {

@@ -28,8 +28,9 @@ void check_members(const std::vector<Rank>& ranks, int size) {
   std::set<Rank> seen;
   for (const auto rank : ranks) {
     if (to_int(rank) < 0 || to_int(rank) >= size) {
-      throw Exception({Code::invalid_argument, fmt::format("subgroup: rank {} is not in the group, which has ranks 0 to {}",
-                                                           to_int(rank), size - 1)});
+      throw Exception(
+          {Code::invalid_argument,
+           fmt::format("subgroup: rank {} is not in the group, which has ranks 0 to {}", to_int(rank), size - 1)});
     }
     if (!seen.insert(rank).second) {
       throw Exception({Code::invalid_argument, fmt::format("subgroup: rank {} is named twice", to_int(rank))});

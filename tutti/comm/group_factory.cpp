@@ -42,9 +42,10 @@ std::shared_ptr<Group::State> GroupFactory::make(const std::vector<Rank>& member
   state->name = next_name(members);
   state->members = members;
 
-  auto backend = c10::make_intrusive<Backend>(make_engine(state->name, me, static_cast<int>(members.size())), options_.timeout);
-  auto store = c10::make_intrusive<c10d::PrefixStore>(
-      state->name, c10::make_intrusive<C10dStore>(options_.store, options_.timeout));
+  auto backend =
+      c10::make_intrusive<Backend>(make_engine(state->name, me, static_cast<int>(members.size())), options_.timeout);
+  auto store = c10::make_intrusive<c10d::PrefixStore>(state->name,
+                                                      c10::make_intrusive<C10dStore>(options_.store, options_.timeout));
   state->process_group =
       c10::make_intrusive<c10d::ProcessGroup>(std::move(store), to_int(me), static_cast<int>(members.size()));
   state->process_group->setBackend(c10::DeviceType::CPU, c10d::ProcessGroup::BackendType::CUSTOM,

@@ -20,7 +20,7 @@ class GroupFactory {
   struct Options {
     std::shared_ptr<rendezvous::Store> store;
     std::shared_ptr<engine::LocalMemories> memories = nullptr;  ///< set when ranks are threads of this process
-    Rank rank{0};  ///< in the world
+    Rank rank{0};                                               ///< in the world
     std::chrono::milliseconds timeout = std::chrono::minutes(5);
   };
 

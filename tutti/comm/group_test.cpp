@@ -134,9 +134,12 @@ TEST(Group, TensorsThatCannotTravelAreRefusedAtTheCall) {
     EXPECT_THAT(complaint([&] { group.all_gather(std::vector<at::Tensor>{torch::ones({3})}, torch::ones({3})); }),
                 HasSubstr("the list has 1 tensors, and the group 2 ranks"));
     EXPECT_THAT(complaint([&] { group.all_to_all(torch::ones({3}), torch::ones({3})); }), HasSubstr("equal parts"));
-    EXPECT_THAT(complaint([&] { group.all_to_all(torch::ones({3}), torch::ones({3}), {1, 1}, {1, 2}); }),
+    EXPECT_THAT(complaint([&] {
+                  group.all_to_all(torch::ones({3}), torch::ones({3}), {1, 1}, {1, 2});
+                }),
                 HasSubstr("do not add up"));
-    EXPECT_THAT(complaint([&] { group.send(torch::ones({3}), group.rank()).wait(); }), HasSubstr("cannot send to rank"));
+    EXPECT_THAT(complaint([&] { group.send(torch::ones({3}), group.rank()).wait(); }),
+                HasSubstr("cannot send to rank"));
     group.barrier().wait();  // nobody got out of step
   });
 }

@@ -62,8 +62,8 @@ std::string host_identity() {
   return fmt::format("{} {} {}", name.data(), read_line("/proc/sys/kernel/random/boot_id"), network.st_ino);
 }
 
-Result<std::vector<std::string>> exchange_hosts(rendezvous::Store& store, const std::string& prefix, Rank rank, int ranks,
-                                                Deadline deadline) {
+Result<std::vector<std::string>> exchange_hosts(rendezvous::Store& store, const std::string& prefix, Rank rank,
+                                                int ranks, Deadline deadline) {
   std::vector<std::string> keys;
   for (int peer = 0; peer < ranks; ++peer) {
     keys.push_back(fmt::format("{}/{}", prefix, peer));
@@ -79,9 +79,10 @@ Result<std::string> job_identity(const Environment& environment) {
     return fmt::format("{}:{} {}", environment.master_address, environment.master_port, environment.job);
   }
   if (environment.launcher == Launcher::torchrun) {
-    return Error{Code::invalid_argument,
-                 "RANK is set and MASTER_PORT is not: set MASTER_ADDR and MASTER_PORT too, as torchrun does, or start the "
-                 "program with `tutti run`"};
+    return Error{
+        Code::invalid_argument,
+        "RANK is set and MASTER_PORT is not: set MASTER_ADDR and MASTER_PORT too, as torchrun does, or start the "
+        "program with `tutti run`"};
   }
   // The nearest ancestor that is not itself inside a rank: a rank may stand behind a wrapper script.
   auto facts = facts_of(::getpid());

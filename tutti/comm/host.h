@@ -16,8 +16,8 @@ namespace tutti {
 std::string host_identity();
 
 /// Every rank says where it is and learns where the others are. `prefix` is used once per store.
-Result<std::vector<std::string>> exchange_hosts(rendezvous::Store& store, const std::string& prefix, Rank rank, int ranks,
-                                                Deadline deadline);
+Result<std::vector<std::string>> exchange_hosts(rendezvous::Store& store, const std::string& prefix, Rank rank,
+                                                int ranks, Deadline deadline);
 
 /// A text that all ranks of one job on this host come to by themselves, and no other job does: for meeting without a
 /// launcher of ours. From MASTER_ADDR and MASTER_PORT where they are set, else from the launcher's process.

@@ -1,6 +1,5 @@
 #include "tutti/comm/job.h"
 
-#include <openssl/sha.h>
 #include <unistd.h>
 
 #include <array>
@@ -8,6 +7,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <openssl/sha.h>
 
 #include "tutti/comm/exception.h"
 #include "tutti/comm/host.h"
@@ -26,8 +26,8 @@ Environment merge(Environment environment, const InitOptions& options) {
       throw Exception({Code::invalid_argument, "init: give both rank and world_size, or neither"});
     }
     if (*options.world_size < 1 || to_int(*options.rank) < 0 || to_int(*options.rank) >= *options.world_size) {
-      throw Exception({Code::invalid_argument, fmt::format("init: rank {} in a world of {}", to_int(*options.rank),
-                                                           *options.world_size)});
+      throw Exception({Code::invalid_argument,
+                       fmt::format("init: rank {} in a world of {}", to_int(*options.rank), *options.world_size)});
     }
     environment.place = {.rank = *options.rank,
                          .world_size = *options.world_size,
@@ -35,8 +35,9 @@ Environment merge(Environment environment, const InitOptions& options) {
                          .local_world_size = *options.world_size};
     environment.launcher = Launcher::none;
     if (options.store.empty() && environment.store.empty() && *options.world_size > 1) {
-      throw Exception({Code::invalid_argument, "init: rank and world_size need a store to meet at: \"unix:NAME\" on one "
-                                               "host, \"tcp:HOST:PORT\" with a secret_file between hosts"});
+      throw Exception({Code::invalid_argument,
+                       "init: rank and world_size need a store to meet at: \"unix:NAME\" on one "
+                       "host, \"tcp:HOST:PORT\" with a secret_file between hosts"});
     }
   }
   environment.store = options.store.empty() ? environment.store : options.store;
@@ -70,12 +71,12 @@ Address find_address(const Environment& environment) {
   if (environment.place.local_world_size == environment.place.world_size) {
     return derived_address(environment);
   }
-  throw Exception({Code::invalid_argument,
-                   fmt::format("init: the job has ranks on several hosts ({} of {} are here) and was started by {}: set "
-                               "TUTTI_STORE=tcp:HOST:PORT (a free port on rank 0's host) and TUTTI_SECRET_FILE (the same "
-                               "32 or more random bytes on every host, chmod 600), or use `tutti run --hosts`",
-                               environment.place.local_world_size, environment.place.world_size,
-                               to_string(environment.launcher))});
+  throw Exception(
+      {Code::invalid_argument,
+       fmt::format("init: the job has ranks on several hosts ({} of {} are here) and was started by {}: set "
+                   "TUTTI_STORE=tcp:HOST:PORT (a free port on rank 0's host) and TUTTI_SECRET_FILE (the same "
+                   "32 or more random bytes on every host, chmod 600), or use `tutti run --hosts`",
+                   environment.place.local_world_size, environment.place.world_size, to_string(environment.launcher))});
 }
 
 /// Rank 0 serves the store where no launcher does.
@@ -85,9 +86,9 @@ std::unique_ptr<rendezvous::Server> serve(const Environment& environment, const 
     return nullptr;
   }
   if (address.kind == Address::Kind::tcp && !secret) {
-    throw Exception({Code::invalid_argument,
-                     "init: a store at " + address.text() + " needs the job's secret: set TUTTI_SECRET_FILE to a file "
-                     "(chmod 600) with the same 32 or more random bytes on every host"});
+    throw Exception({Code::invalid_argument, "init: a store at " + address.text() +
+                                                 " needs the job's secret: set TUTTI_SECRET_FILE to a file "
+                                                 "(chmod 600) with the same 32 or more random bytes on every host"});
   }
   return value_or_throw(rendezvous::Server::start({.world_size = environment.place.world_size,
                                                    .listen = {address},

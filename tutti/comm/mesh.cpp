@@ -100,8 +100,8 @@ std::ostream& operator<<(std::ostream& stream, const Mesh& mesh) {
   for (std::size_t axis = 0; axis < coordinate.size(); ++axis) {
     position = position * mesh.axes()[axis].size + coordinate[axis];
   }
-  return stream << fmt::format("mesh {}: rank {} at ({})", mesh.text(), to_int(ranks[static_cast<std::size_t>(position)]),
-                               fmt::join(coordinate, ", "));
+  return stream << fmt::format("mesh {}: rank {} at ({})", mesh.text(),
+                               to_int(ranks[static_cast<std::size_t>(position)]), fmt::join(coordinate, ", "));
 }
 
 }  // namespace tutti

@@ -97,7 +97,8 @@ World init(const InitOptions& options) {
 
 void run_ranks(int ranks, const std::function<void(World&)>& function) {
   if (ranks < 1) {
-    throw Exception({Code::invalid_argument, fmt::format("run_ranks: {} ranks asked for; at least 1 is needed", ranks)});
+    throw Exception(
+        {Code::invalid_argument, fmt::format("run_ranks: {} ranks asked for; at least 1 is needed", ranks)});
   }
   const auto store = rendezvous::make_local_store();
   const auto memories = std::make_shared<engine::LocalMemories>();
@@ -113,9 +114,9 @@ void run_ranks(int ranks, const std::function<void(World&)>& function) {
           state->environment.launcher = Launcher::none;
           state->environment.place = {
               .rank = Rank{rank}, .world_size = ranks, .local_rank = rank, .local_world_size = ranks};
-          auto world = make_world(
-              std::move(state),
-              {.store = store, .memories = memories, .rank = Rank{rank}, .timeout = environment.timeout});
+          auto world =
+              make_world(std::move(state),
+                         {.store = store, .memories = memories, .rank = Rank{rank}, .timeout = environment.timeout});
           function(world);
         } catch (...) {
           failures.add(std::current_exception());

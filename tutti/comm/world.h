@@ -41,9 +41,9 @@ class World {
   std::shared_ptr<State> state_;
 };
 
-/// Joins the job that this process was started for: by `tutti run`, torchrun, mpirun (Open MPI, MPICH, Intel MPI), srun,
-/// or by hand with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT. Started alone, it is a world of one.
-/// Blocks until all ranks are there; throws, saying who is missing, when they are not by the deadline.
+/// Joins the job that this process was started for: by `tutti run`, torchrun, mpirun (Open MPI, MPICH, Intel MPI),
+/// srun, or by hand with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT. Started alone, it is a world of one. Blocks
+/// until all ranks are there; throws, saying who is missing, when they are not by the deadline.
 World init(const InitOptions& options = {});
 
 /// Runs `function` on `ranks` ranks that are threads of this process, and returns when all have returned. When one

@@ -57,7 +57,8 @@ TEST(World, SaysWhatIsWrongWithOptions) {
   EXPECT_THAT(complaint({.rank = Rank{1}}), HasSubstr("give both rank and world_size"));
   EXPECT_THAT(complaint({.rank = Rank{2}, .world_size = 2, .store = "unix:x"}), HasSubstr("rank 2 in a world of 2"));
   EXPECT_THAT(complaint({.rank = Rank{0}, .world_size = 2}), HasSubstr("need a store to meet at"));
-  EXPECT_THAT(complaint({.rank = Rank{0}, .world_size = 2, .store = "tcp:127.0.0.1:0"}), HasSubstr("needs the job's secret"));
+  EXPECT_THAT(complaint({.rank = Rank{0}, .world_size = 2, .store = "tcp:127.0.0.1:0"}),
+              HasSubstr("needs the job's secret"));
   EXPECT_THAT(complaint({.rank = Rank{0}, .world_size = 2, .store = "carrier pigeon"}), HasSubstr("carrier pigeon"));
 }
 
@@ -127,7 +128,9 @@ TEST(RunRanks, AFailureEndsEveryKindOfWait) {
                std::out_of_range);
 }
 
-TEST(RunRanks, NoRanksIsAnError) { EXPECT_THROW(run_ranks(0, [](World&) {}), Exception); }
+TEST(RunRanks, NoRanksIsAnError) {
+  EXPECT_THROW(run_ranks(0, [](World&) {}), Exception);
+}
 
 TEST(RunRanks, StoreIsSharedAndWhole) {
   run_ranks(3, [](World& world) {

@@ -34,15 +34,14 @@ Shape shape_of(Op op, bool root) {
 
 bool reduces(Op op) { return op == Op::all_reduce || op == Op::reduce || op == Op::reduce_scatter; }
 
-bool has_root(Op op) {
-  return op == Op::reduce || op == Op::broadcast || op == Op::gather || op == Op::scatter;
-}
+bool has_root(Op op) { return op == Op::reduce || op == Op::broadcast || op == Op::gather || op == Op::scatter; }
 
 Error disagreement(std::span<const CallView> calls, std::size_t a, std::size_t b, std::string_view detail = "") {
-  return {.code = Code::mismatch,
-          .message = fmt::format("ranks call different things: rank {} calls {}, rank {} calls {}{}{}", a,
-                                 describe(calls[a].card), b, describe(calls[b].card), detail.empty() ? "" : "; ", detail),
-          .rank = to_rank(b)};
+  return {
+      .code = Code::mismatch,
+      .message = fmt::format("ranks call different things: rank {} calls {}, rank {} calls {}{}{}", a,
+                             describe(calls[a].card), b, describe(calls[b].card), detail.empty() ? "" : "; ", detail),
+      .rank = to_rank(b)};
 }
 
 std::string lengths(std::size_t giver, std::uint64_t given, std::size_t taker, std::uint64_t taken) {

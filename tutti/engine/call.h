@@ -15,7 +15,15 @@
 namespace tutti::engine {
 
 enum class Op : std::uint8_t {
-  barrier, all_reduce, reduce, broadcast, all_gather, reduce_scatter, all_to_all, gather, scatter,
+  barrier,
+  all_reduce,
+  reduce,
+  broadcast,
+  all_gather,
+  reduce_scatter,
+  all_to_all,
+  gather,
+  scatter,
 };
 
 std::string_view to_string(Op op);

@@ -43,14 +43,16 @@ TEST(CheckCall, EveryOperationHasItsBlocks) {
 
 TEST(CheckCall, SaysWhatIsWrong) {
   EXPECT_THAT(complaint({.op = Op::all_reduce, .in = {in(4)}}), HasSubstr("1 inputs and 0 outputs given"));
-  EXPECT_THAT(complaint({.op = Op::all_gather, .in = {in(4)}, .out = {out(4)}}), HasSubstr("rank 0 of 3 needs 1 and 3"));
+  EXPECT_THAT(complaint({.op = Op::all_gather, .in = {in(4)}, .out = {out(4)}}),
+              HasSubstr("rank 0 of 3 needs 1 and 3"));
   EXPECT_THAT(complaint({.op = Op::broadcast, .root = Rank{3}, .out = {out(4)}}), HasSubstr("root 3 is not a rank"));
   EXPECT_THAT(complaint({.op = Op::broadcast, .root = Rank{-1}, .out = {out(4)}}), HasSubstr("root -1"));
   EXPECT_THAT(complaint({.op = Op::all_reduce, .dtype = DType::float32, .in = {in(6)}, .out = {out(6)}}),
               HasSubstr("no whole number of float32"));
   EXPECT_THAT(complaint({.op = Op::all_reduce, .in = {in(4)}, .out = {out(8)}}), HasSubstr("different lengths"));
-  EXPECT_THAT(complaint({.op = Op::all_reduce, .dtype = DType::int8, .reduce = ReduceOp::avg, .in = {in(4)}, .out = {out(4)}}),
-              HasSubstr("avg of int8"));
+  EXPECT_THAT(
+      complaint({.op = Op::all_reduce, .dtype = DType::int8, .reduce = ReduceOp::avg, .in = {in(4)}, .out = {out(4)}}),
+      HasSubstr("avg of int8"));
 }
 
 TEST(Describe, ReadsLikeACall) {
@@ -87,8 +89,9 @@ TEST(Agreement, NamesBothRanksAndBothCalls) {
   World world(Op::all_reduce);
   EXPECT_EQ(world.verdict(), "agreed");
   world.cards[2].op = Op::barrier;
-  EXPECT_EQ(world.verdict(),
-            "ranks call different things: rank 0 calls all_reduce #0 (sum, uint8, 0 elements), rank 2 calls barrier #0");
+  EXPECT_EQ(
+      world.verdict(),
+      "ranks call different things: rank 0 calls all_reduce #0 (sum, uint8, 0 elements), rank 2 calls barrier #0");
 }
 
 TEST(Agreement, ComparesEveryField) {

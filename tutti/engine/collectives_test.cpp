@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tutti/engine/engine_ranks.h"
 #include "tutti/engine/hub.h"
+#include "tutti/engine/test_ranks.h"
 
 namespace tutti::engine {
 namespace {
@@ -35,8 +35,8 @@ TEST_P(Collectives, AllReduceSums) {
   on_ranks([](Engine& engine) {
     for (const auto count : lengths(engine)) {
       auto grads = ramp(count, to_int(engine.rank()));
-      expect_ok(engine.run({.op = Op::all_reduce, .dtype = DType::float32, .in = {bytes_of(grads)}, .out = {writable(grads)}},
-                           soon()));
+      expect_ok(engine.run(
+          {.op = Op::all_reduce, .dtype = DType::float32, .in = {bytes_of(grads)}, .out = {writable(grads)}}, soon()));
       EXPECT_EQ(grads, ramp_sum(count, engine.ranks()));
     }
   });
@@ -158,7 +158,8 @@ TEST_P(Collectives, GatherThenScatterComesBack) {
     const bool mine = engine.rank() == root;
     for (const auto count : lengths(engine)) {
       const auto sent = ramp(count, to_int(engine.rank()));
-      std::vector<std::vector<float>> all(mine ? static_cast<std::size_t>(engine.ranks()) : 0, std::vector<float>(count));
+      std::vector<std::vector<float>> all(mine ? static_cast<std::size_t>(engine.ranks()) : 0,
+                                          std::vector<float>(count));
       Call gather{.op = Op::gather, .dtype = DType::float32, .root = root, .in = {bytes_of(sent)}};
       for (auto& one : all) {
         gather.out.push_back(writable(one));
@@ -182,8 +183,8 @@ TEST_P(Collectives, ThousandsInARow) {
   run_engines(GetParam(), 3, [](Engine& engine) {
     for (int i = 0; i < 3001; ++i) {
       std::vector<float> value{static_cast<float>(i + to_int(engine.rank()))};
-      expect_ok(engine.run({.op = Op::all_reduce, .dtype = DType::float32, .in = {bytes_of(value)}, .out = {writable(value)}},
-                           soon()));
+      expect_ok(engine.run(
+          {.op = Op::all_reduce, .dtype = DType::float32, .in = {bytes_of(value)}, .out = {writable(value)}}, soon()));
       ASSERT_EQ(value[0], static_cast<float>(3 * i + 3));
     }
   });
@@ -221,7 +222,8 @@ TEST_P(Collectives, AMismatchIsAnErrorOnEveryRankAndNothingIsWritten) {
       EXPECT_EQ(values, before);
       return status.ok() ? std::string() : status.error().message;
     };
-    const auto good = Call{.op = Op::all_reduce, .dtype = DType::float32, .in = {bytes_of(values)}, .out = {writable(values)}};
+    const auto good =
+        Call{.op = Op::all_reduce, .dtype = DType::float32, .in = {bytes_of(values)}, .out = {writable(values)}};
 
     auto other = good;
     other.reduce = odd_one ? ReduceOp::max : ReduceOp::sum;
@@ -233,7 +235,8 @@ TEST_P(Collectives, AMismatchIsAnErrorOnEveryRankAndNothingIsWritten) {
     other.in = {bytes_of(values).first(odd_one ? 8 : 400)};
     other.out = {writable(values).first(odd_one ? 8 : 400)};
     EXPECT_THAT(attempt(other), HasSubstr("(sum, float32, 2 elements)"));
-    const auto all_or_one = Call{.op = Op::broadcast, .dtype = DType::float32, .root = Rank{1}, .in = {bytes_of(values)}};
+    const auto all_or_one =
+        Call{.op = Op::broadcast, .dtype = DType::float32, .root = Rank{1}, .in = {bytes_of(values)}};
     EXPECT_THAT(attempt(odd_one ? all_or_one : good), HasSubstr("broadcast #"));
 
     // Everybody is still in step.
@@ -264,8 +267,8 @@ TEST_P(Collectives, SplitsThatDoNotFitAreAMismatch) {
 TEST_P(Collectives, SixtyFourRanks) {
   run_engines(GetParam(), 64, [](Engine& engine) {
     auto grads = ramp(1003, to_int(engine.rank()));
-    expect_ok(engine.run({.op = Op::all_reduce, .dtype = DType::float32, .in = {bytes_of(grads)}, .out = {writable(grads)}},
-                         soon()));
+    expect_ok(engine.run(
+        {.op = Op::all_reduce, .dtype = DType::float32, .in = {bytes_of(grads)}, .out = {writable(grads)}}, soon()));
     EXPECT_EQ(grads, ramp_sum(1003, 64));
   });
 }

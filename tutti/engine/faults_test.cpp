@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tutti/engine/engine_ranks.h"
+#include "tutti/engine/test_ranks.h"
 
 namespace tutti::engine {
 namespace {
@@ -14,8 +14,8 @@ using kernels::DType;
 using ::testing::HasSubstr;
 
 Status sum(Engine& engine, std::vector<float>& values, Deadline deadline = soon()) {
-  return engine.run({.op = Op::all_reduce, .dtype = DType::float32, .in = {bytes_of(values)}, .out = {writable(values)}},
-                    deadline);
+  return engine.run(
+      {.op = Op::all_reduce, .dtype = DType::float32, .in = {bytes_of(values)}, .out = {writable(values)}}, deadline);
 }
 
 TEST(Faults, EverySurvivorNamesTheRankThatWasKilled) {

@@ -42,12 +42,14 @@ HubLayout HubLayout::for_ranks(int ranks) {
   // Large enough to hide the cost of a barrier, small enough that a few ranks' slots stay in cache.
   layout.slot_bytes = round_up(std::clamp<std::size_t>((std::size_t{8} << 20) / count, 64 << 10, 1 << 20), kLine);
   layout.slot_bytes = std::max(layout.slot_bytes, 4 * kLine * count);
-  layout.mailbox_bytes = std::clamp<std::size_t>(std::bit_floor((std::size_t{16} << 20) / (count * count)), 4 << 10, 256 << 10);
+  layout.mailbox_bytes =
+      std::clamp<std::size_t>(std::bit_floor((std::size_t{16} << 20) / (count * count)), 4 << 10, 256 << 10);
   return layout;
 }
 
 std::size_t HubLayout::rank_block(Rank rank) const {
-  return round_up(2048, kLine) + to_index(rank) * round_up(1024 + 4 * sizeof(std::uint64_t) * static_cast<std::size_t>(ranks), kLine);
+  return round_up(2048, kLine) +
+         to_index(rank) * round_up(1024 + 4 * sizeof(std::uint64_t) * static_cast<std::size_t>(ranks), kLine);
 }
 
 std::size_t HubLayout::slot(Rank rank, unsigned which) const {
@@ -70,7 +72,9 @@ Hub::Hub(std::byte* memory, HubLayout layout, Rank rank)
 
 Hub::Header& Hub::header() const { return *reinterpret_cast<Header*>(memory_); }
 
-Hub::RankBlock& Hub::block(Rank rank) const { return *reinterpret_cast<RankBlock*>(memory_ + layout_.rank_block(rank)); }
+Hub::RankBlock& Hub::block(Rank rank) const {
+  return *reinterpret_cast<RankBlock*>(memory_ + layout_.rank_block(rank));
+}
 
 memory::LifeWord& Hub::life(Rank rank) const { return block(rank).life; }
 

@@ -10,9 +10,9 @@
 namespace tutti::engine {
 namespace {
 
-using ::testing::HasSubstr;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+using ::testing::HasSubstr;
 
 const Card kDoing{.sequence = 7, .op = Op::barrier};
 

@@ -23,7 +23,9 @@ void copy_out(const std::byte* ring, std::size_t size, std::uint64_t position, s
   std::memcpy(to + first, ring, bytes - first);
 }
 
-std::string sending(Rank from, Rank to) { return fmt::format("send from rank {} to rank {}", to_int(from), to_int(to)); }
+std::string sending(Rank from, Rank to) {
+  return fmt::format("send from rank {} to rank {}", to_int(from), to_int(to));
+}
 
 }  // namespace
 
@@ -90,7 +92,8 @@ void Mailbox::run(const std::stop_token& stop) {
 }
 
 bool Mailbox::idle() const {
-  return receives_.empty() && std::all_of(sends_.begin(), sends_.end(), [](const auto& queue) { return queue.empty(); }) &&
+  return receives_.empty() &&
+         std::all_of(sends_.begin(), sends_.end(), [](const auto& queue) { return queue.empty(); }) &&
          std::none_of(arriving_.begin(), arriving_.end(), [](const auto& arrival) { return arrival.has_value(); });
 }
 
@@ -175,9 +178,8 @@ std::optional<Mailbox::Incoming> Mailbox::take_receiver(Rank from, std::uint64_t
 }
 
 bool Mailbox::wanted(Rank from) const {
-  return std::any_of(receives_.begin(), receives_.end(), [&](const Incoming& incoming) {
-    return incoming.from == from || incoming.from == kAnyRank;
-  });
+  return std::any_of(receives_.begin(), receives_.end(),
+                     [&](const Incoming& incoming) { return incoming.from == from || incoming.from == kAnyRank; });
 }
 
 Status Mailbox::check_size(const Incoming& incoming, Rank from, std::size_t bytes) {
@@ -327,8 +329,8 @@ void Mailbox::end_lost() {
     if (!sending_there && !waiting_for) {
       continue;
     }
-    const auto gone = hub_.lost(Rank{peer}, sending_there ? sending(hub_.rank(), Rank{peer})
-                                                          : sending(Rank{peer}, hub_.rank()));
+    const auto gone =
+        hub_.lost(Rank{peer}, sending_there ? sending(hub_.rank(), Rank{peer}) : sending(Rank{peer}, hub_.rank()));
     // What it sent before it went may have come in since: only a look that finds nothing counts.
     if (gone && !advance()) {
       hub_.fail(*gone);

@@ -5,8 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tutti/engine/engine_ranks.h"
 #include "tutti/engine/hub.h"
+#include "tutti/engine/test_ranks.h"
 
 namespace tutti::engine {
 namespace {
@@ -77,7 +77,8 @@ TEST_P(Messages, KeepTheirOrder) {
                                                   : std::vector<float>(static_cast<std::size_t>(i)));
     }
     for (auto& message : messages) {
-      pending.push_back(engine.rank() == Rank{0} ? start_send(engine, 1, message) : start_receive(engine, Rank{0}, message));
+      pending.push_back(engine.rank() == Rank{0} ? start_send(engine, 1, message)
+                                                 : start_receive(engine, Rank{0}, message));
     }
     for (int i = 0; i < 101; ++i) {
       expect_ok(pending[static_cast<std::size_t>(i)].wait());
@@ -139,7 +140,8 @@ TEST_P(Messages, DoNotWaitForCollectives) {
 TEST_P(Messages, EmptyOnesArriveToo) {
   run_engines(GetParam(), 2, [](Engine& engine) {
     std::vector<float> nothing;
-    expect_ok((engine.rank() == Rank{0} ? start_send(engine, 1, nothing) : start_receive(engine, Rank{0}, nothing)).wait());
+    expect_ok(
+        (engine.rank() == Rank{0} ? start_send(engine, 1, nothing) : start_receive(engine, Rank{0}, nothing)).wait());
   });
 }
 

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tutti/engine/engine_ranks.h"
+#include "tutti/engine/test_ranks.h"
 
 namespace tutti::engine {
 namespace {
@@ -32,14 +32,15 @@ TEST(Progress, RunsInOrderWhileTheCallerGoesOn) {
     std::promise<void> all_done;
     for (int i = 0; i < kCalls; ++i) {
       auto& value = values[static_cast<std::size_t>(i)];
-      progress.submit({.op = Op::all_reduce, .dtype = kernels::DType::float32, .in = {bytes_of(value)}, .out = {writable(value)}},
-                      soon(), [&, i](const Status& status) {
-                        EXPECT_TRUE(status.ok());
-                        order.push_back(i);
-                        if (i == kCalls - 1) {
-                          all_done.set_value();
-                        }
-                      });
+      progress.submit(
+          {.op = Op::all_reduce, .dtype = kernels::DType::float32, .in = {bytes_of(value)}, .out = {writable(value)}},
+          soon(), [&, i](const Status& status) {
+            EXPECT_TRUE(status.ok());
+            order.push_back(i);
+            if (i == kCalls - 1) {
+              all_done.set_value();
+            }
+          });
     }
     all_done.get_future().wait();
     for (int i = 0; i < kCalls; ++i) {

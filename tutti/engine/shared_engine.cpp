@@ -14,7 +14,8 @@ Mailbox& SharedEngine::mailbox() {
 
 void SharedEngine::send(Rank to, std::uint64_t tag, ConstBlock bytes, Deadline deadline, Done done) {
   if (to_int(to) < 0 || to_int(to) >= hub_.ranks() || to == hub_.rank()) {
-    done(Error{Code::invalid_argument, fmt::format("send: rank {} cannot send to rank {}", to_int(rank()), to_int(to))});
+    done(
+        Error{Code::invalid_argument, fmt::format("send: rank {} cannot send to rank {}", to_int(rank()), to_int(to))});
     return;
   }
   mailbox().send(to, tag, bytes, deadline, std::move(done));

@@ -15,21 +15,29 @@ namespace tutti::kernels {
 namespace {
 
 template <class T>
-concept SmallFloat = std::same_as<T, Float16> || std::same_as<T, BFloat16> || std::same_as<T, Float8E4M3> ||
-                     std::same_as<T, Float8E5M2>;
+concept SmallFloat =
+    std::same_as<T, Float16> || std::same_as<T, BFloat16> || std::same_as<T, Float8E4M3> || std::same_as<T, Float8E5M2>;
 
 template <class T>
 concept Complex = std::same_as<T, std::complex<float>> || std::same_as<T, std::complex<double>>;
 
 /// One byte, zero or not; anything but zero reads as true.
-struct Boolean { std::uint8_t byte; };
+struct Boolean {
+  std::uint8_t byte;
+};
 
 template <class T>
-struct AccumulatorOf { using type = T; };
+struct AccumulatorOf {
+  using type = T;
+};
 template <SmallFloat T>
-struct AccumulatorOf<T> { using type = float; };
+struct AccumulatorOf<T> {
+  using type = float;
+};
 template <>
-struct AccumulatorOf<Boolean> { using type = std::uint8_t; };
+struct AccumulatorOf<Boolean> {
+  using type = std::uint8_t;
+};
 template <class T>
 using Accumulator = typename AccumulatorOf<T>::type;
 
@@ -146,7 +154,8 @@ bool is_float(DType dtype) { return dtype <= DType::float8_e5m2; }
 }  // namespace
 
 std::string_view to_string(ReduceOp op) {
-  constexpr std::array<std::string_view, kReduceOps> kNames{"sum", "avg", "product", "min", "max", "band", "bor", "bxor"};
+  constexpr std::array<std::string_view, kReduceOps> kNames{"sum", "avg",  "product", "min",
+                                                            "max", "band", "bor",     "bxor"};
   return kNames[static_cast<std::size_t>(op)];
 }
 

@@ -82,7 +82,8 @@ TEST(Reduce, EverySmallFloatAverages) {
   const auto check = [](DType dtype, auto small) {
     using Small = decltype(small);
     using Bits = decltype(Small::bits);
-    const std::vector<std::vector<Bits>> sources{{narrow<Small>(1).bits}, {narrow<Small>(4).bits}, {narrow<Small>(7).bits}};
+    const std::vector<std::vector<Bits>> sources{
+        {narrow<Small>(1).bits}, {narrow<Small>(4).bits}, {narrow<Small>(7).bits}};
     EXPECT_EQ(widen(Small{reduced(ReduceOp::avg, dtype, sources)[0]}), 4.0F) << to_string(dtype);
   };
   check(DType::float16, Float16{});
@@ -150,7 +151,8 @@ TEST(CanReduce, TheRestIsPossible) {
       possible += can_reduce(static_cast<ReduceOp>(op), static_cast<DType>(dtype)).ok() ? 1 : 0;
     }
   }
-  // 17 types: sum and product for all; avg for 6 floats and 2 complex; min and max for all but complex; 3 bitwise for 9.
+  // 17 types: sum and product for all; avg for 6 floats and 2 complex; min and max for all but complex; 3 bitwise
+  // for 9.
   EXPECT_EQ(possible, 2 * 17 + 8 + 2 * 15 + 3 * 9);
 }
 

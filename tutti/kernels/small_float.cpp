@@ -17,7 +17,8 @@ struct Shape {
   static constexpr std::uint32_t kSign = 1U << (ExponentBits + MantissaBits);
   static constexpr std::uint32_t kMantissaMask = (1U << MantissaBits) - 1;
   static constexpr std::uint32_t kInfinity = kTopExponent << MantissaBits;
-  static constexpr std::uint32_t kNan = kNoInfinity ? (kInfinity | kMantissaMask) : (kInfinity | (1U << (MantissaBits - 1)));
+  static constexpr std::uint32_t kNan =
+      kNoInfinity ? (kInfinity | kMantissaMask) : (kInfinity | (1U << (MantissaBits - 1)));
   /// Rounded results from here on do not fit.
   static constexpr std::uint32_t kOverflow = kNoInfinity ? kNan : kInfinity;
   static constexpr std::uint32_t kOverflowResult = kNoInfinity ? kNan : kInfinity;

@@ -31,8 +31,8 @@ void rounds_to_nearest(float largest) {
   std::mt19937 random(17);
   std::uniform_real_distribution<float> exponent(-30, 17);
   for (int i = 0; i < 20011; ++i) {
-    const float value = std::ldexp(1.0F + static_cast<float>(random() % 8388608) / 8388608.0F,
-                                   static_cast<int>(exponent(random)));
+    const float value =
+        std::ldexp(1.0F + static_cast<float>(random() % 8388608) / 8388608.0F, static_cast<int>(exponent(random)));
     if (value > largest) {
       continue;
     }

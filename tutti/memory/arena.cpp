@@ -38,9 +38,10 @@ Status check_room(std::size_t bytes) {
   }
   const auto available = available_memory();
   if (bytes > available) {
-    return Error{Code::resource_exhausted,
-                 fmt::format("shared memory of {} MiB does not fit: {} MiB are available; use fewer ranks or free memory",
-                             bytes >> 20, available >> 20)};
+    return Error{
+        Code::resource_exhausted,
+        fmt::format("shared memory of {} MiB does not fit: {} MiB are available; use fewer ranks or free memory",
+                    bytes >> 20, available >> 20)};
   }
   return {};
 }

@@ -166,7 +166,8 @@ Status Giver::give(int fd, int takers, Deadline deadline) {
       Ticket shown{};
       const auto got = ::recv(strangers[i - 1].get(), shown.data(), shown.size(), MSG_DONTWAIT);
       // Written in one piece by an honest taker; whoever comes with less is none.
-      if (got == static_cast<ssize_t>(shown.size()) && shown == ticket_ && send_descriptor(strangers[i - 1].get(), fd)) {
+      if (got == static_cast<ssize_t>(shown.size()) && shown == ticket_ &&
+          send_descriptor(strangers[i - 1].get(), fd)) {
         ++given;
       }
       strangers.erase(strangers.begin() + static_cast<std::ptrdiff_t>(i) - 1);
@@ -186,8 +187,8 @@ Status Giver::give(int fd, int takers, Deadline deadline) {
 
 Result<FileDescriptor> take(const std::string& invitation, Deadline deadline) {
   const auto space = invitation.find(' ');
-  const auto ticket = space == std::string::npos ? std::nullopt
-                                                 : ticket_from_hex(std::string_view(invitation).substr(space + 1));
+  const auto ticket =
+      space == std::string::npos ? std::nullopt : ticket_from_hex(std::string_view(invitation).substr(space + 1));
   if (!ticket || space == 0 || space > 100) {
     return Error{Code::protocol, "the invitation to shared memory is not one"};
   }

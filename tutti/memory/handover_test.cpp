@@ -17,9 +17,9 @@
 namespace tutti::memory {
 namespace {
 
-using ::testing::HasSubstr;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+using ::testing::HasSubstr;
 
 constexpr std::size_t kOdd = 1003;
 
@@ -73,9 +73,8 @@ TEST(Handover, StrangersGetNothingAndHoldNobodyUp) {
   const auto hasty = connect_to(giver.invitation());
   ASSERT_EQ(::send(hasty.get(), wrong_ticket.data(), 3, MSG_NOSIGNAL), 3);
 
-  std::thread honest([invitation = giver.invitation()] {
-    EXPECT_TRUE(take(invitation, Deadline::after(seconds(20))).ok());
-  });
+  std::thread honest(
+      [invitation = giver.invitation()] { EXPECT_TRUE(take(invitation, Deadline::after(seconds(20))).ok()); });
   EXPECT_TRUE(giver.give(arena.fd(), 1, Deadline::after(seconds(20))).ok());
   honest.join();
   char byte = 0;

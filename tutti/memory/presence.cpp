@@ -78,7 +78,8 @@ class ThreadedLifeMark final : public LifeMark {
     const auto me = static_cast<std::uint32_t>(::syscall(SYS_gettid));
     if (!life_.word.compare_exchange_strong(nobody, me)) {
       list.clear();
-      started.set_value(Error{Code::refused, fmt::format("this rank's place is taken by process {}", life_.pid.load())});
+      started.set_value(
+          Error{Code::refused, fmt::format("this rank's place is taken by process {}", life_.pid.load())});
       return;
     }
     life_.pid.store(process_);

@@ -20,19 +20,22 @@ constexpr auto kNeverGiveUp = [] { return false; };
 
 TEST(Wait, ReturnsAtOnceWhenReady) {
   Bell bell;
-  EXPECT_TRUE(wait_until(bell, {}, Deadline::after(milliseconds(0)), [] { return true; }, kNeverGiveUp));
+  EXPECT_TRUE(wait_until(
+      bell, {}, Deadline::after(milliseconds(0)), [] { return true; }, kNeverGiveUp));
 }
 
 TEST(Wait, EndsAtTheDeadline) {
   Bell bell;
-  EXPECT_FALSE(wait_until(bell, {}, Deadline::after(milliseconds(7)), [] { return false; }, kNeverGiveUp));
+  EXPECT_FALSE(wait_until(
+      bell, {}, Deadline::after(milliseconds(7)), [] { return false; }, kNeverGiveUp));
   EXPECT_EQ(bell.sleepers.load(), 0U);
 }
 
 TEST(Wait, GivesUpWhenToldTo) {
   Bell bell;
   int asked = 0;
-  EXPECT_FALSE(wait_until(bell, {.spins = 1}, Deadline::never(), [] { return false; }, [&] { return ++asked == 3; }));
+  EXPECT_FALSE(wait_until(
+      bell, {.spins = 1}, Deadline::never(), [] { return false; }, [&] { return ++asked == 3; }));
   EXPECT_EQ(asked, 3);
 }
 
@@ -88,7 +91,8 @@ TEST(Wait, ASleeperCostsNoCpu) {
            std::chrono::microseconds(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
   };
   const auto before = cpu();
-  (void)wait_until(bell, {.spins = 1}, Deadline::after(milliseconds(300)), [] { return false; }, kNeverGiveUp);
+  (void)wait_until(
+      bell, {.spins = 1}, Deadline::after(milliseconds(300)), [] { return false; }, kNeverGiveUp);
   EXPECT_LT(cpu() - before, milliseconds(150));
 }
 

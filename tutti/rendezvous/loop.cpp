@@ -265,7 +265,7 @@ void Loop::end(Session& session, const Error& why) {
   if (session.state() == Session::State::member) {
     std::vector<Job::Out> outs;
     const auto sentence = job_.lost(session.id(), outs);
-    options_.log->warn("{}{}", sentence, why.code == Code::peer_lost ? "" : " (it " + why.message + ")");
+    options_.log->info("{}{}", sentence, why.code == Code::peer_lost ? "" : " (it " + why.message + ")");
     forget(session);
     publish_counts();
     return send(outs);

@@ -42,7 +42,7 @@ TEST(RequestShape, sizes_are_limited) {
 
 TEST(RequestShape, keys_are_shown_short_and_harmless) {
   EXPECT_EQ(shown("rank 3/addr"), "'rank 3/addr'");
-  EXPECT_EQ(shown(std::string_view("a\0\n\x1b\xff", 5)), "'a????'");
+  EXPECT_EQ(shown(std::string_view("a\0\n\x1b\xff", 5)), std::string("'a") + std::string(4, '?') + "'");
   EXPECT_EQ(shown(std::string(101, 'x')), "'" + std::string(100, 'x') + "...'");
 }
 

@@ -11,9 +11,9 @@
 namespace tutti::engine {
 namespace {
 
-using ::testing::HasSubstr;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+using ::testing::HasSubstr;
 
 TEST(Apart, MeetsAgainAndAgain) {
   const auto store = rendezvous::make_local_store();

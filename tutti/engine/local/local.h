@@ -15,8 +15,8 @@
 namespace tutti::engine {
 
 /// The memory of groups whose ranks are threads of this process, by the groups' names. Shared by those ranks.
-/// Any thread. A group's memory stays until all of its ranks have asked for it and the last engine has gone, so that one
-/// that came and left early is known to have left.
+/// Any thread. A group's memory stays until all of its ranks have asked for it and the last engine has gone, so that
+/// one that came and left early is known to have left.
 class LocalMemories {
  public:
   /// The memory of a group, made by whoever asks first. Each rank asks once; names are not used again.
@@ -40,6 +40,7 @@ class LocalMemories {
 
 /// This rank's engine in a group of threads. Does not block: peers that have not come yet are waited for by the first
 /// operation. A rank that destroys its engine has left.
-Result<std::unique_ptr<Engine>> make_local_engine(LocalMemories& memories, const std::string& group, Rank rank, int ranks);
+Result<std::unique_ptr<Engine>> make_local_engine(LocalMemories& memories, const std::string& group, Rank rank,
+                                                  int ranks);
 
 }  // namespace tutti::engine

@@ -50,8 +50,8 @@ Result<memory::Arena> take_from_maker(rendezvous::Store& store, const std::strin
     return invitation.error();
   }
   if (invitation.value().starts_with("no ")) {
-    return Error{Code::resource_exhausted, "rank 0 could not make the group's shared memory: " + invitation.value().substr(3),
-                 Rank{0}};
+    return Error{Code::resource_exhausted,
+                 "rank 0 could not make the group's shared memory: " + invitation.value().substr(3), Rank{0}};
   }
   auto fd = memory::take(invitation.value().substr(3), deadline);
   if (!fd) {
@@ -62,11 +62,11 @@ Result<memory::Arena> take_from_maker(rendezvous::Store& store, const std::strin
 
 }  // namespace
 
-Result<std::unique_ptr<Engine>> make_shm_engine(rendezvous::Store& store, const std::string& group, Rank rank, int ranks,
-                                                Deadline deadline) {
+Result<std::unique_ptr<Engine>> make_shm_engine(rendezvous::Store& store, const std::string& group, Rank rank,
+                                                int ranks, Deadline deadline) {
   const auto layout = HubLayout::for_ranks(ranks);
-  auto arena = rank == Rank{0} ? make_and_give(store, group, layout, deadline)
-                               : take_from_maker(store, group, layout, deadline);
+  auto arena =
+      rank == Rank{0} ? make_and_give(store, group, layout, deadline) : take_from_maker(store, group, layout, deadline);
   if (!arena) {
     auto error = arena.error();
     error.message = fmt::format("group '{}', rank {} of {}: {}", group, to_int(rank), ranks, error.message);

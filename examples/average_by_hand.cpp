@@ -10,7 +10,7 @@
 
 #include <torch/torch.h>
 
-#include "tutti/tutti.h"
+#include <tutti/tutti.h>
 
 namespace {
 

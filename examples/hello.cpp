@@ -6,7 +6,7 @@
 
 #include <torch/torch.h>
 
-#include "tutti/tutti.h"
+#include <tutti/tutti.h>
 
 int main() {
   const auto world = tutti::init();

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "tests/conformance/suite.h"
-#include "tutti/tutti.h"
+#include <tutti/tutti.h>
 
 int main(int argc, char** argv) {
   try {

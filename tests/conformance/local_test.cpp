@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/conformance/suite.h"
-#include "tutti/tutti.h"
+#include <tutti/tutti.h>
 
 namespace tutti {
 namespace {

@@ -1,5 +1,7 @@
 #include "tutti/comm/backend.h"
 
+#include <unistd.h>
+
 #include <fmt/format.h>
 
 #include "tutti/comm/dtype.h"
@@ -84,14 +86,27 @@ PreparedCall prepare(Op op, const c10d::ReduceOp& reduce, int64_t root = 0) {
 
 Backend::Backend(std::unique_ptr<engine::Engine> engine, std::chrono::milliseconds timeout)
     : c10d::Backend(to_int(engine->rank()), engine->ranks()),
-      progress_(std::move(engine)),
+      process_(::getpid()),
+      progress_(std::make_unique<engine::Progress>(std::move(engine))),
       timeout_ms_(timeout.count()) {
   init();
 }
 
-Backend::~Backend() { shutdown(); }
+Backend::~Backend() {
+  if (::getpid() != process_) {
+    (void)progress_.release();  // a forked child has none of its threads, and is not the rank
+    return;
+  }
+  shutdown();
+}
 
 std::shared_lock<std::shared_mutex> Backend::hold_open() {
+  if (::getpid() != process_) {
+    throw Exception(
+        {Code::unsupported,
+         "this process was forked after the group was made, and is not its rank: communicate in the parent, "
+         "or start processes with spawn instead of fork"});
+  }
   std::shared_lock lock(open_mutex_);
   if (!open_) {
     throw Exception({Code::aborted, "this group was shut down"});
@@ -109,13 +124,13 @@ Backend::WorkPtr Backend::submit(c10d::OpType type, const char* title, PreparedC
   throw_if_failed(engine::check_call(prepared.call, Rank{rank_}, size_));
   const auto open = hold_open();
   const std::scoped_lock lock(submit_mutex_);
-  auto& engine = progress_.engine();
+  auto& engine = progress_->engine();
   if (!engine.can(prepared.call.op)) {
     throw Exception({Code::unsupported, fmt::format("{}: the engine '{}' of this group cannot do that",
                                                     engine::to_string(prepared.call.op), engine.name())});
   }
   auto work = c10::make_intrusive<BackendWork>(rank_, type, title, std::move(outputs), ++sequence_);
-  progress_.submit(
+  progress_->submit(
       std::move(prepared.call), deadline_for(timeout),
       [work, kept = std::move(prepared.kept), copy_back = std::move(prepared.copy_back)](const Status& status) {
         if (status) {
@@ -252,9 +267,9 @@ Backend::WorkPtr Backend::send(Tensors& tensors, int to, int tag) {
   prepared.add_input(only(tensors, "send"));
   const auto open = hold_open();
   auto work = c10::make_intrusive<BackendWork>(rank_, c10d::OpType::SEND, "tutti:send", Tensors{}, sequence_);
-  progress_.engine().send(Rank{to}, static_cast<std::uint64_t>(tag), prepared.call.in[0],
-                          deadline_for(c10d::kUnsetTimeout),
-                          [work, kept = std::move(prepared.kept)](const Status& status) { work->complete(status); });
+  progress_->engine().send(Rank{to}, static_cast<std::uint64_t>(tag), prepared.call.in[0],
+                           deadline_for(c10d::kUnsetTimeout),
+                           [work, kept = std::move(prepared.kept)](const Status& status) { work->complete(status); });
   return work;
 }
 
@@ -263,7 +278,7 @@ Backend::WorkPtr Backend::receive(c10d::OpType type, Tensors& tensors, Rank from
   prepared.add_output(only(tensors, "recv"));
   const auto open = hold_open();
   auto work = c10::make_intrusive<BackendWork>(rank_, type, "tutti:recv", tensors, sequence_);
-  progress_.engine().receive(
+  progress_->engine().receive(
       from, static_cast<std::uint64_t>(tag), prepared.call.out[0], deadline_for(c10d::kUnsetTimeout),
       [work, kept = std::move(prepared.kept), copy_back = std::move(prepared.copy_back)](const Result<Rank>& result) {
         if (!result) {
@@ -289,18 +304,24 @@ Backend::WorkPtr Backend::recvAnysource(Tensors& tensors, int tag) {
 }
 
 void Backend::abort() {
+  if (::getpid() != process_) {
+    return;
+  }
   const std::shared_lock lock(open_mutex_);
   if (open_) {
-    progress_.engine().abort({Code::aborted, fmt::format("rank {} aborted the group", rank_), Rank{rank_}});
+    progress_->engine().abort({Code::aborted, fmt::format("rank {} aborted the group", rank_), Rank{rank_}});
   }
 }
 
 void Backend::shutdown() {
+  if (::getpid() != process_) {
+    return;
+  }
   {
     const std::scoped_lock lock(open_mutex_);
     open_ = false;
   }
-  progress_.close();
+  progress_->close();
 }
 
 }  // namespace tutti

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <atomic>
 #include <chrono>
 #include <memory>
@@ -44,7 +46,7 @@ class Backend final : public c10d::Backend {
   using WorkPtr = c10::intrusive_ptr<c10d::Work>;
 
   const std::string getBackendName() const override { return "tutti"; }
-  std::string engine_name() { return std::string(progress_.engine().name()); }
+  std::string engine_name() { return std::string(progress_->engine().name()); }
 
   WorkPtr broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) override;
   WorkPtr allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) override;
@@ -73,13 +75,14 @@ class Backend final : public c10d::Backend {
 
  private:
   Deadline deadline_for(std::chrono::milliseconds asked) const;
-  /// Holds off shutdown while an operation is being started; throws when that has already been.
+  /// Holds off shutdown while an operation is being started; throws when that has already been, or in a forked child.
   std::shared_lock<std::shared_mutex> hold_open();
   WorkPtr submit(c10d::OpType type, const char* title, PreparedCall prepared, Tensors outputs,
                  std::chrono::milliseconds timeout);
   WorkPtr receive(c10d::OpType type, Tensors& tensors, Rank from, int tag);
 
-  engine::Progress progress_;
+  const pid_t process_;
+  std::unique_ptr<engine::Progress> progress_;
   std::shared_mutex open_mutex_;
   bool open_ = true;
   std::mutex submit_mutex_;  // the order of the queue is the order of the sequence numbers

@@ -1,5 +1,8 @@
 #include "tutti/comm/group.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
@@ -201,6 +204,24 @@ TEST(Group, ShutdownEndsWhatIsUnderWay) {
       std::this_thread::sleep_for(std::chrono::milliseconds(60));
       EXPECT_NE(complaint([&] { group.barrier().wait(); }), "no complaint");
     }
+  });
+}
+
+TEST(Group, AForkedChildIsToldSoAndHarmsNobody) {
+  run_ranks(1, [](Group& group) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      const auto what = complaint([&] { group.barrier(); });
+      group.process_group()->shutdown();
+      {
+        Group last = std::move(group);  // and goes
+      }
+      ::_exit(what.find("forked") != std::string::npos ? 0 : 1);
+    }
+    int status = -1;
+    ::waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0);
+    group.barrier().wait();
   });
 }
 

@@ -8,19 +8,24 @@
 namespace tutti::engine {
 namespace {
 
-/// Copies into or out of a ring of `size` bytes at a running position, around its end.
+/// Copies into or out of a ring of `size` bytes at a running position, around its end. Of no bytes, not even the
+/// address is looked at: an empty tensor has none.
 void copy_in(std::byte* ring, std::size_t size, std::uint64_t position, const std::byte* from, std::size_t bytes) {
   const auto at = static_cast<std::size_t>(position % size);
   const auto first = std::min(bytes, size - at);
-  std::memcpy(ring + at, from, first);
-  std::memcpy(ring, from + first, bytes - first);
+  if (bytes != 0) {
+    std::memcpy(ring + at, from, first);
+    std::memcpy(ring, from + first, bytes - first);
+  }
 }
 
 void copy_out(const std::byte* ring, std::size_t size, std::uint64_t position, std::byte* to, std::size_t bytes) {
   const auto at = static_cast<std::size_t>(position % size);
   const auto first = std::min(bytes, size - at);
-  std::memcpy(to, ring + at, first);
-  std::memcpy(to + first, ring, bytes - first);
+  if (bytes != 0) {
+    std::memcpy(to, ring + at, first);
+    std::memcpy(to + first, ring, bytes - first);
+  }
 }
 
 std::string sending(Rank from, Rank to) {

@@ -35,29 +35,19 @@ struct RobustList {
   void clear() { head.list.next = &head.list; }
 };
 
-class ThreadedLifeMark final : public LifeMark {
+/// The thread that holds a mark, and what it waits for.
+class Holder {
  public:
-  explicit ThreadedLifeMark(LifeWord& life) : life_(life), process_(::getpid()) {}
+  explicit Holder(LifeWord& life) : life_(life) {}
 
   Status start() {
     std::promise<Status> started;
     auto result = started.get_future();
     thread_ = std::thread([this, &started] { hold_until_stopped(started); });
-    auto status = result.get();
-    if (!status) {
-      thread_.join();
-    }
-    return status;
+    return result.get();
   }
 
-  ~ThreadedLifeMark() override {
-    if (!thread_.joinable()) {
-      return;
-    }
-    if (::getpid() != process_) {  // a forked child has no such thread, and the rank is its parent
-      thread_.detach();
-      return;
-    }
+  ~Holder() {
     {
       const std::scoped_lock lock(mutex_);
       stop_ = true;
@@ -82,7 +72,7 @@ class ThreadedLifeMark final : public LifeMark {
           Error{Code::refused, fmt::format("this rank's place is taken by process {}", life_.pid.load())});
       return;
     }
-    life_.pid.store(process_);
+    life_.pid.store(::getpid());
     started.set_value({});
     {
       std::unique_lock lock(mutex_);
@@ -93,11 +83,26 @@ class ThreadedLifeMark final : public LifeMark {
   }
 
   LifeWord& life_;
-  const pid_t process_;
   std::mutex mutex_;
   std::condition_variable stopped_;
   bool stop_ = false;
   std::thread thread_;
+};
+
+class ThreadedLifeMark final : public LifeMark {
+ public:
+  explicit ThreadedLifeMark(std::unique_ptr<Holder> holder) : holder_(std::move(holder)) {}
+  ~ThreadedLifeMark() override {
+    if (::getpid() != process_) {
+      // A forked child has no such thread, and its parent is the rank. What the thread used cannot even be destroyed:
+      // a condition variable would wait for it.
+      (void)holder_.release();  // NOLINT(bugprone-unused-return-value)
+    }
+  }
+
+ private:
+  const pid_t process_ = ::getpid();
+  std::unique_ptr<Holder> holder_;
 };
 
 }  // namespace
@@ -114,11 +119,11 @@ Presence presence(const LifeWord& life) {
 }
 
 Result<std::unique_ptr<LifeMark>> LifeMark::hold(LifeWord& life) {
-  auto mark = std::make_unique<ThreadedLifeMark>(life);
-  if (const auto started = mark->start(); !started) {
+  auto holder = std::make_unique<Holder>(life);
+  if (const auto started = holder->start(); !started) {
     return started.error();
   }
-  return std::unique_ptr<LifeMark>(std::move(mark));
+  return std::unique_ptr<LifeMark>(std::make_unique<ThreadedLifeMark>(std::move(holder)));
 }
 
 void mark_here(LifeWord& life) {

@@ -98,8 +98,9 @@ void take_descriptors(const ChildSpec& spec, const Prepared& prepared) {
   if (::getppid() != prepared.parent) {
     ::_exit(127);  // the parent died before it could take us with it
   }
-  ::signal(SIGPIPE, SIG_DFL);
-  ::signal(SIGTTOU, SIG_DFL);
+  for (const int signal : {SIGPIPE, SIGTTOU, SIGXFSZ}) {  // those that the parent ignores for itself
+    ::signal(signal, sigismember(&spec.inheritance.ignored, signal) == 1 ? SIG_IGN : SIG_DFL);
+  }
   take_descriptors(spec, prepared);
   take_place(prepared);
   if (!spec.directory.empty() && ::chdir(spec.directory.c_str()) != 0) {
@@ -124,6 +125,12 @@ Error explain(const ChildSpec& spec, const Report& report) {
   return error;
 }
 
+Error too_few_descriptors() {
+  return {.code = Code::resource_exhausted,
+          .message =
+              fmt::format("too few descriptors: a process needs more than {}, see ulimit -n", kSecretDescriptor + 1)};
+}
+
 }  // namespace
 
 Result<pid_t> spawn(const ChildSpec& spec) {
@@ -136,9 +143,11 @@ Result<pid_t> spawn(const ChildSpec& spec) {
   FileDescriptor low(ends[1]);
   // Beyond the secret's number, which the child overwrites.
   FileDescriptor write_end(::fcntl(low.get(), F_DUPFD_CLOEXEC, kSecretDescriptor + 1));
+  const int beyond_limit = errno;
   low.reset();
   if (!write_end.valid()) {
-    return system_error("cannot make a pipe", errno);
+    return beyond_limit == EINVAL || beyond_limit == EMFILE ? too_few_descriptors()
+                                                            : system_error("cannot make a pipe", beyond_limit);
   }
   const Prepared prepared{.arguments = pointers(spec.command),
                           .environment = pointers(spec.environment),

@@ -18,6 +18,7 @@ inline constexpr int kSecretDescriptor = 42;
 /// What a child has that its parent changed for itself.
 struct Inheritance {
   sigset_t mask;
+  sigset_t ignored;
   rlimit descriptors;
 };
 

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <exception>
 #include <optional>
 #include <string>
 
@@ -24,13 +25,39 @@ int complain(std::string_view name, std::string_view sentence) {
   return 1;
 }
 
-sigset_t watched_signals() {
+/// Which signals this process was started to ignore.
+sigset_t ignored_signals() {
   sigset_t set;
   sigemptyset(&set);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) {
-    sigaddset(&set, signal);
+  for (int signal = 1; signal < NSIG; ++signal) {
+    struct sigaction action {};
+    if (::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN) {
+      sigaddset(&set, signal);
+    }
   }
   return set;
+}
+
+/// Orders that the user had ignored (nohup) are none; left out, they stay ignored.
+sigset_t watched_signals(const sigset_t& ignored) {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGCHLD);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    if (sigismember(&ignored, signal) == 0) {
+      sigaddset(&set, signal);
+    }
+  }
+  return set;
+}
+
+/// The body's exit code; what it throws must not get past the fork.
+int run_body(std::string_view name, const std::function<int(Guarded)>& body, Guarded guarded) {
+  try {
+    return body(std::move(guarded));
+  } catch (const std::exception& error) {
+    return complain(name, error.what());
+  }
 }
 
 /// Passes orders on until the guarded process has ended; its wait status.
@@ -55,9 +82,11 @@ int stay_in_front(pid_t guarded, const sigset_t& watched, int orders) {
 }  // namespace
 
 int run_guarded(std::string_view name, const std::function<int(Guarded)>& body) {
+  const sigset_t ignored = ignored_signals();
   ::signal(SIGCHLD, SIG_DFL);  // a parent that ignores it would have our children's statuses thrown away
   ::signal(SIGPIPE, SIG_IGN);
-  const sigset_t watched = watched_signals();
+  ::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow any more is an error of the write, not our death
+  const sigset_t watched = watched_signals(ignored);
   sigset_t original;
   ::sigprocmask(SIG_BLOCK, &watched, &original);
   int pipe_ends[2];
@@ -84,7 +113,8 @@ int run_guarded(std::string_view name, const std::function<int(Guarded)>& body) 
     if (const Status reaper = become_subreaper(); !reaper) {
       complain(name, reaper.error().message);
     } else {
-      code = body({.orders = std::move(read_end), .original_mask = original});
+      code =
+          run_body(name, body, {.orders = std::move(read_end), .original_mask = original, .original_ignored = ignored});
     }
     std::fflush(nullptr);
     ::_exit(code);

@@ -14,12 +14,14 @@ struct Guarded {
   FileDescriptor orders;
   /// The signal mask that the tool was started with: what ranks are to have.
   sigset_t original_mask;
+  /// The signals that it was started to ignore: ranks are to ignore them too.
+  sigset_t original_ignored;
 };
 
 /// Runs `body` in a process of its own and returns its exit code. The calling process stays in front: it passes SIGINT,
-/// SIGTERM and SIGHUP on as orders, and when the body's process is killed it ends everything that was started below.
-/// The two watch each other, so that neither's death leaves anything behind. Call before any thread exists.
-/// `name` begins the front's own messages: "tutti run".
+/// SIGTERM and SIGHUP on as orders (not those that were ignored before: nohup), and when the body's process is killed
+/// it ends everything that was started below. The two watch each other, so that neither's death leaves anything behind.
+/// Call before any thread exists. `name` begins the front's own messages: "tutti run".
 int run_guarded(std::string_view name, const std::function<int(Guarded)>& body);
 
 }  // namespace tutti::cli

@@ -36,7 +36,9 @@ class HostAgent : public RankListener {
  public:
   HostAgent(Guarded guarded, EventLoop& loop, Writer& writer)
       : guarded_(std::move(guarded)),
-        inheritance_{.mask = guarded_.original_mask, .descriptors = raise_descriptor_limit()},
+        inheritance_{.mask = guarded_.original_mask,
+                     .ignored = guarded_.original_ignored,
+                     .descriptors = raise_descriptor_limit()},
         loop_(loop),
         writer_(writer) {}
 
@@ -200,7 +202,7 @@ class HostAgent : public RankListener {
       loop_.run_once(Deadline::after(ranks_->drained() ? Deadline::Milliseconds(0) : kTurn));
     }
     while (!writer_.flush(Deadline::after(kTurn))) {
-      loop_.run_once(Deadline::after({}));
+      loop_.run_once(Deadline::now());
     }
   }
 

@@ -1,7 +1,10 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
+#include <exception>
 #include <string>
 #include <vector>
 
@@ -30,7 +33,8 @@ constexpr const char* kRunExamples =
 
 int complain(const std::string& command, const std::string& sentence) {
   // Some parser messages have a second line; an error is one.
-  fmt::print(stderr, "{}: {}\n", command, sentence.substr(0, sentence.find('\n')));
+  // Not fmt::print, which throws when standard error takes nothing: the exit code still tells.
+  std::fputs(fmt::format("{}: {}\n", command, sentence.substr(0, sentence.find('\n'))).c_str(), stderr);
   return kUsageError;
 }
 
@@ -110,11 +114,7 @@ void open_standard_streams() {
   }
 }
 
-}  // namespace
-
-int main(int count, char** values) {
-  open_standard_streams();
-  const Arguments arguments(values + 1, values + count);
+int run_tool(const Arguments& arguments) {
   if (arguments.empty()) {
     print_help(stderr);
     return kUsageError;
@@ -135,4 +135,22 @@ int main(int count, char** values) {
   }
   return complain("tutti", fmt::format("there is no {} '{}' (see tutti --help)",
                                        first.starts_with("-") ? "option" : "command", first));
+}
+
+}  // namespace
+
+int main(int count, char** values) {
+  open_standard_streams();
+  int code = 1;
+  try {
+    code = run_tool(Arguments(values + 1, values + count));
+  } catch (const std::exception& error) {
+    std::fputs(fmt::format("tutti: {}\n", error.what()).c_str(), stderr);
+    return 1;
+  }
+  if (std::fflush(stdout) != 0) {
+    std::fputs(fmt::format("tutti: cannot write to standard output: {}\n", std::strerror(errno)).c_str(), stderr);
+    return code == 0 ? 1 : code;
+  }
+  return code;
 }

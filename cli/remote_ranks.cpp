@@ -2,12 +2,14 @@
 
 #include <fcntl.h>
 #include <sys/epoll.h>
+#include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 
 #include <fmt/format.h>
@@ -44,7 +46,7 @@ RemoteRanks::RemoteRanks(Options options, EventLoop& loop, RankListener& listene
       ended_(static_cast<std::size_t>(options_.share.count), false) {}
 
 RemoteRanks::~RemoteRanks() {
-  for (const FileDescriptor* fd : {&input_, &output_, &errors_}) {
+  for (const FileDescriptor* fd : {&input_, &output_, &errors_, &greeting_timer_}) {
     loop_.forget(fd->get());
   }
 }
@@ -80,6 +82,9 @@ Status RemoteRanks::start() {
   if (Status watched = loop_.watch(errors_.get(), EPOLLIN, [this](auto) { read_errors(); }); !watched) {
     return watched;
   }
+  if (Status watched = watch_greeting(); !watched) {
+    return watched;
+  }
   send({FrameType::share, encode_share(options_.share)});
   const auto& bytes = options_.secret.bytes();
   send({FrameType::secret, std::string(bytes.begin(), bytes.end())});
@@ -88,6 +93,31 @@ Status RemoteRanks::start() {
 
 Status RemoteRanks::watch_output() {
   return loop_.watch(output_.get(), EPOLLIN, [this](auto) { read_output(); });
+}
+
+Status RemoteRanks::watch_greeting() {
+  const auto limit = std::max(options_.greeting_limit, std::chrono::milliseconds(1));  // 0 would mean never
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(limit);
+  itimerspec when{};
+  when.it_value = {.tv_sec = seconds.count(), .tv_nsec = std::chrono::nanoseconds(limit - seconds).count()};
+  greeting_timer_ = FileDescriptor(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
+  if (!greeting_timer_.valid() || ::timerfd_settime(greeting_timer_.get(), 0, &when, nullptr) != 0) {
+    return system_error("cannot make a timer for a launch agent", errno);
+  }
+  return loop_.watch(greeting_timer_.get(), EPOLLIN, [this](auto) { on_greeting_limit(); });
+}
+
+void RemoteRanks::on_greeting_limit() {
+  loop_.forget(greeting_timer_.get());
+  greeting_timer_.reset();
+  if (greeted_ || agent_ended_) {
+    return;
+  }
+  read_errors();  // what it asked for, perhaps
+  fail(fmt::format("'{}' did not start an agent there within {} s", options_.command[0],
+                   std::chrono::duration<double>(options_.greeting_limit).count()),
+       kHostLost);
+  ::kill(-pid_, SIGKILL);  // its end loses the ranks
 }
 
 void RemoteRanks::send(const Frame& frame) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,8 @@ class RemoteRanks : public RankRunner {
     Share share;
     rendezvous::Secret secret;
     Inheritance inheritance;
+    /// How long the host may take until its agent greets: a log-in that asks for something would wait for ever.
+    std::chrono::milliseconds greeting_limit = std::chrono::seconds(30);
   };
 
   /// Loop and listener must outlive it.
@@ -42,6 +45,8 @@ class RemoteRanks : public RankRunner {
 
  private:
   Status watch_output();
+  Status watch_greeting();
+  void on_greeting_limit();
   void send(const Frame& frame);
   void write_some();
   void read_output();
@@ -64,6 +69,7 @@ class RemoteRanks : public RankRunner {
   FileDescriptor input_;
   FileDescriptor output_;
   FileDescriptor errors_;
+  FileDescriptor greeting_timer_;
   std::string unsent_;
   bool writing_ = false;
   bool paused_ = false;

@@ -109,7 +109,7 @@ Result<Stage> set_stage(const RunOptions& options, const rendezvous::Address& ad
 }
 
 int complain(const Error& error) {
-  fmt::print(stderr, "tutti run: {}\n", error.message);
+  std::fputs(fmt::format("tutti run: {}\n", error.message).c_str(), stderr);
   return 1;
 }
 
@@ -131,16 +131,33 @@ std::string own_path() {
   return std::filesystem::read_symlink("/proc/self/exe", error).string();
 }
 
+/// Where ranks on other hosts start: a path. On this host they start where we are, even if that has no name any more.
+Result<std::string> job_directory(const RunOptions& options) {
+  if (options.hosts.empty()) {
+    return std::string();
+  }
+  std::error_code error;
+  const auto path = std::filesystem::current_path(error);
+  if (error) {
+    return system_error("cannot tell the current directory's path to other hosts", error.value());
+  }
+  return path.string();
+}
+
 Status add_runners(Supervisor& supervisor, const RunOptions& options, Stage& stage, const Inheritance& inheritance) {
   const auto port = free_port();
   if (!port) {
     return port.error();
   }
+  const auto directory = job_directory(options);
+  if (!directory) {
+    return directory.error();
+  }
   const rendezvous::Address store = stage.server->addresses().front();
   const auto shares = make_shares(options, {.store = store.text(),
                                             .store_host = store.name,
                                             .port = port.value(),
-                                            .directory = std::filesystem::current_path().string(),
+                                            .directory = directory.value(),
                                             .base = own_environment()});
   if (options.hosts.empty()) {
     supervisor.add(
@@ -166,7 +183,8 @@ Status add_runners(Supervisor& supervisor, const RunOptions& options, Stage& sta
 }
 
 int supervise(const RunOptions& options, Guarded guarded) {
-  const Inheritance inheritance{.mask = guarded.original_mask, .descriptors = raise_descriptor_limit()};
+  const Inheritance inheritance{
+      .mask = guarded.original_mask, .ignored = guarded.original_ignored, .descriptors = raise_descriptor_limit()};
   const auto address = store_address(options);
   if (!address) {
     return complain(address.error());

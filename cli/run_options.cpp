@@ -3,6 +3,7 @@
 #include <cctype>
 #include <cmath>
 #include <fstream>
+#include <memory>
 #include <numeric>
 #include <sstream>
 
@@ -79,16 +80,31 @@ Status check_seconds(const char* option, double seconds) {
   return {};
 }
 
+/// An empty value is a variable that somebody forgot to set, not the default.
+std::string not_empty(const std::string& value) { return value.empty() ? "expected a value, not nothing" : ""; }
+
+/// Writes a value that is optional, and then comes after '=', as it is typed: --bind[=HOW].
+class OptionFormatter : public CLI::Formatter {
+ public:
+  std::string make_option_opts(const CLI::Option* option) const override {
+    const std::string type = option->get_type_name();
+    return type.starts_with("[=") ? type : CLI::Formatter::make_option_opts(option);
+  }
+};
+
 }  // namespace
 
 void declare_run_options(CLI::App& app, RunArguments& arguments) {
-  app.add_option("-n,--ranks", arguments.ranks, "Number of ranks; one per core when not given")->type_name("N");
+  app.formatter(std::make_shared<OptionFormatter>());
+  app.add_option("-n,--ranks", arguments.ranks, "Number of ranks; one per core when not given")
+      ->type_name("N")
+      ->check(not_empty);
   app.add_option("--env", arguments.variables, "Set a variable for all ranks; may be repeated")
       ->type_name("NAME=VALUE")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_option("--bind", arguments.bind, "Tie ranks to cores or NUMA nodes: core (when only --bind), numa, none")
-      ->type_name("[HOW]");
+      ->type_name("[=HOW]");
   app.add_option("--grace", arguments.grace, "Time that ranks have to end when the job is stopped (5)")
       ->type_name("SECONDS");
   app.add_option("--timeout", arguments.timeout, "Stop the job after this time; exit code 124")->type_name("SECONDS");
@@ -97,8 +113,11 @@ void declare_run_options(CLI::App& app, RunArguments& arguments) {
   app.add_option("--log-dir", arguments.log_directory, "Write DIR/rank-N.out and DIR/rank-N.err as well")
       ->type_name("DIR");
   app.add_option("--hosts", arguments.hosts, "Hosts and their ranks, for a job on several machines")
-      ->type_name("a:2,b:2");
-  app.add_option("--hostfile", arguments.host_file, "The same from a file, one host per line")->type_name("FILE");
+      ->type_name("a:2,b:2")
+      ->check(not_empty);
+  app.add_option("--hostfile", arguments.host_file, "The same from a file, one host per line")
+      ->type_name("FILE")
+      ->check(not_empty);
   app.add_option("--launch-agent", arguments.launch_agent,
                  "Command that runs a command on a host (ssh -T -o BatchMode=yes); '' for localhost without one")
       ->type_name("CMD");

@@ -87,5 +87,19 @@ TEST(RunOptions, SayWhatIsWrong) {
   }
 }
 
+TEST(RunOptions, NothingIsNotTheDefault) {
+  for (const char* option : {"-n", "--hosts", "--hostfile"}) {
+    EXPECT_THROW(parsed({option, "", "p"}), CLI::ValidationError) << option;
+  }
+}
+
+TEST(RunOptions, HelpShowsHowBindIsTyped) {
+  CLI::App app;
+  RunArguments arguments;
+  declare_run_options(app, arguments);
+  EXPECT_THAT(app.help(), HasSubstr("--bind[=HOW] "));
+  EXPECT_THAT(app.help(), HasSubstr("--grace SECONDS "));
+}
+
 }  // namespace
 }  // namespace tutti::cli

@@ -147,11 +147,16 @@ void Supervisor::on_writer() {
   for (const Writer::Broken& broken : writer_.acknowledge()) {
     const std::string path = output_.log_path(broken.fd);
     if (!path.empty()) {
+      output_lost_ = true;
       output_.say(fmt::format("tutti run: cannot write '{}' any more: {}", path, std::strerror(broken.error)));
     } else if (broken.fd == STDOUT_FILENO && phase_ == Phase::running && broken.error == EPIPE) {
-      output_.say("tutti run: nobody reads the standard output any more; stopping");
-      stop(SIGTERM, 128 + SIGPIPE);
-    } else if (broken.fd == STDOUT_FILENO && broken.error != EPIPE) {
+      code_ = 128 + SIGPIPE;
+      output_.say(fmt::format("tutti run: nobody reads the standard output any more{}", over() ? "" : "; stopping"));
+      if (!over()) {
+        stop(SIGTERM, code_);
+      }
+    } else if (broken.error != EPIPE) {
+      output_lost_ = true;
       output_.say(fmt::format("tutti run: cannot write to standard output any more: {}", std::strerror(broken.error)));
     }
   }
@@ -288,9 +293,16 @@ void Supervisor::finish() {
   for (const auto& runner : runners_) {
     runner->no_more_output();
   }
-  drain();
+  const bool shown = drain();
+  on_writer();  // what the last writes met
   print_verdict();
-  drain();
+  if (code_ == 0 && output_lost_) {
+    code_ = 1;
+  }
+  if (!shown || !drain()) {
+    writer_.flush_errors(Deadline::after(kKillWait));
+    leave_at_once(code_);
+  }
 }
 
 void Supervisor::wait_for_runners() {
@@ -303,21 +315,39 @@ void Supervisor::wait_for_runners() {
     return std::any_of(runners_.begin(), runners_.end(), [](const auto& runner) { return runner->needs_children(); });
   };
   const Deadline patience = Deadline::after(kKillWait);
-  while (waiting() && (!patience.expired() || (writer_.full() && !impatient_))) {
+  const Deadline for_output = output_patience();
+  while (waiting() && (!patience.expired() || (writer_.full() && !impatient_ && !for_output.expired()))) {
     loop_.run_once(Deadline::after(std::chrono::milliseconds(20)));
   }
 }
 
-/// Until all output is written. A signal in between leaves at once; after a second one output has a moment only.
-void Supervisor::drain() {
-  const Deadline patience = impatient_ ? Deadline::after(kKillWait) : Deadline::never();
+/// A job that ended by itself waits for its reader; one that was ended must end, also when nobody reads.
+Deadline Supervisor::output_patience() const {
+  if (impatient_) {
+    return Deadline::after(kKillWait);
+  }
+  return phase_ == Phase::running ? Deadline::never()
+                                  : Deadline::after(std::max(ticks(options_.grace), ticks(kKillWait)));
+}
+
+/// Until all output is written; false when its reader took nothing for too long. A signal in between leaves at once.
+bool Supervisor::drain() {
+  Deadline patience = output_patience();
+  std::uint64_t pieces = writer_.pieces();
+  const auto given_up = [&] {
+    if (const auto now = writer_.pieces(); now != pieces && !impatient_) {  // slow, but it reads
+      pieces = now;
+      patience = output_patience();
+    }
+    return patience.expired();
+  };
   constexpr std::chrono::milliseconds kTurn{20};
   const auto drained = [this] {
     return std::all_of(runners_.begin(), runners_.end(), [](const auto& runner) { return runner->drained(); });
   };
   while (!drained()) {
-    if (patience.expired()) {
-      leave_at_once(code_);
+    if (given_up()) {
+      return false;
     }
     loop_.run_once(Deadline::after(kTurn));
     for (const auto& runner : runners_) {
@@ -325,11 +355,12 @@ void Supervisor::drain() {
     }
   }
   while (!writer_.flush(Deadline::after(kTurn))) {
-    if (patience.expired()) {
-      leave_at_once(code_);
+    if (given_up()) {
+      return false;
     }
-    loop_.run_once(Deadline::after({}));
+    loop_.run_once(Deadline::now());
   }
+  return true;
 }
 
 void Supervisor::print_verdict() {

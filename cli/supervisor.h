@@ -38,8 +38,8 @@ class Supervisor : public RankListener {
   /// Before `run`. Together the runners have all ranks.
   void add(std::unique_ptr<RankRunner> runner) { runners_.push_back(std::move(runner)); }
 
-  /// Runs the job; what the tool exits with. Does not return when the front died, or when the user gave up waiting for
-  /// a terminal that takes no output: then the process ends at once.
+  /// Runs the job; what the tool exits with. Does not return when the front died, or when nobody takes the output of a
+  /// job that was ended: then the process ends at once.
   int run();
 
   void rank_started(Rank rank, pid_t pid, std::string_view host) override;
@@ -69,7 +69,9 @@ class Supervisor : public RankListener {
 
   void finish();
   void wait_for_runners();
-  void drain();
+  /// How long output that nobody takes is waited for.
+  Deadline output_patience() const;
+  bool drain();
   void print_verdict();
   [[noreturn]] void leave_at_once(int code);
 
@@ -93,7 +95,8 @@ class Supervisor : public RankListener {
   std::optional<RankEnd> blamed_;
   std::string failure_;  ///< of a runner, in place of a rank
   int code_ = 0;
-  bool impatient_ = false;  ///< the user asked a second time: output that nobody takes is given up
+  bool output_lost_ = false;  ///< something could not be written: not a success
+  bool impatient_ = false;    ///< the user asked a second time: output that nobody takes is given up
 };
 
 }  // namespace tutti::cli

@@ -2,6 +2,7 @@
 
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -28,6 +29,14 @@ int write_all(int fd, std::string_view bytes) {
   return 0;
 }
 
+/// Whether standard output and standard error are different files, as far as one can tell.
+bool errors_are_apart() {
+  struct stat out {};
+  struct stat err {};
+  return ::fstat(STDOUT_FILENO, &out) == 0 && ::fstat(STDERR_FILENO, &err) == 0 &&
+         (out.st_dev != err.st_dev || out.st_ino != err.st_ino);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Writer>> Writer::make() {
@@ -35,34 +44,44 @@ Result<std::unique_ptr<Writer>> Writer::make() {
   if (!wakeup.valid()) {
     return system_error("cannot make an event descriptor", errno);
   }
-  return std::unique_ptr<Writer>(new Writer(std::move(wakeup)));
+  return std::unique_ptr<Writer>(new Writer(std::move(wakeup), errors_are_apart()));
 }
 
-Writer::Writer(FileDescriptor wakeup) : wakeup_(std::move(wakeup)) {
-  thread_ = std::jthread([this](const std::stop_token& stop) { work(stop); });
+Writer::Writer(FileDescriptor wakeup, bool errors_apart) : wakeup_(std::move(wakeup)), errors_apart_(errors_apart) {
+  for (std::size_t i = 0; i < (errors_apart ? 2U : 1U); ++i) {
+    threads_[i] = std::jthread([this, i](const std::stop_token& stop) { work(stop, lanes_[i]); });
+  }
 }
 
 Writer::~Writer() = default;
+
+Writer::Lane& Writer::lane_of(int fd) { return lanes_[fd == STDERR_FILENO && errors_apart_ ? 1 : 0]; }
 
 void Writer::push(int fd, std::string bytes) {
   const std::lock_guard lock(mutex_);
   if (bytes.empty() || std::find(broken_.begin(), broken_.end(), fd) != broken_.end()) {
     return;
   }
-  bytes_ += bytes.size();
-  was_full_ = was_full_ || bytes_ > kMostBytes;
-  queue_.push_back({fd, std::move(bytes)});
+  Lane& lane = lane_of(fd);
+  lane.bytes += bytes.size();
+  was_full_ = was_full_ || bytes_left() > kMostBytes;
+  lane.queue.push_back({fd, std::move(bytes)});
   changed_.notify_all();
 }
 
 bool Writer::full() const {
   const std::lock_guard lock(mutex_);
-  return bytes_ > kMostBytes;
+  return bytes_left() > kMostBytes;
 }
 
 bool Writer::idle() const {
   const std::lock_guard lock(mutex_);
-  return bytes_ == 0;
+  return bytes_left() == 0;
+}
+
+std::uint64_t Writer::pieces() const {
+  const std::lock_guard lock(mutex_);
+  return pieces_;
 }
 
 std::vector<Writer::Broken> Writer::acknowledge() {
@@ -75,7 +94,13 @@ std::vector<Writer::Broken> Writer::acknowledge() {
 bool Writer::flush(Deadline deadline) {
   std::unique_lock lock(mutex_);
   return changed_.wait_until(lock, std::min(deadline.at(), Deadline::Clock::now() + std::chrono::hours(24)),
-                             [this] { return bytes_ == 0; });
+                             [this] { return bytes_left() == 0; });
+}
+
+bool Writer::flush_errors(Deadline deadline) {
+  std::unique_lock lock(mutex_);
+  return changed_.wait_until(lock, std::min(deadline.at(), Deadline::Clock::now() + std::chrono::hours(24)),
+                             [this] { return lane_of(STDERR_FILENO).bytes == 0; });
 }
 
 void Writer::wake() const {
@@ -83,17 +108,18 @@ void Writer::wake() const {
   [[maybe_unused]] const auto written = ::write(wakeup_.get(), &one, sizeof one);
 }
 
-void Writer::work(const std::stop_token& stop) {
+void Writer::work(const std::stop_token& stop, Lane& lane) {
   std::unique_lock lock(mutex_);
-  while (changed_.wait(lock, stop, [this] { return !queue_.empty(); })) {
-    const Item item = std::move(queue_.front());
-    queue_.pop_front();
+  while (changed_.wait(lock, stop, [&lane] { return !lane.queue.empty(); })) {
+    const Item item = std::move(lane.queue.front());
+    lane.queue.pop_front();
     const bool skip = std::find(broken_.begin(), broken_.end(), item.fd) != broken_.end();
     lock.unlock();
     const int error = skip ? 0 : write_all(item.fd, item.bytes);
     lock.lock();
-    bytes_ -= item.bytes.size();
-    const bool room_again = was_full_ && bytes_ <= kMostBytes / 2;
+    lane.bytes -= item.bytes.size();
+    ++pieces_;
+    const bool room_again = was_full_ && bytes_left() <= kMostBytes / 2;
     if (error != 0) {
       broken_.push_back(item.fd);
       news_.push_back({item.fd, error});

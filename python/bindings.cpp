@@ -24,9 +24,11 @@ std::chrono::milliseconds milliseconds(Seconds timeout) {
 /// For torch.distributed.Backend.register_backend: one group's backend. The store's prefix is the group's own.
 c10::intrusive_ptr<c10d::Backend> create_backend(const StorePtr& store, int rank, int size, Seconds timeout) {
   const auto ours = tutti::from_c10d(store);
+  // The store may outlive the group and be used for another of the same name. Every rank counts its own rounds.
+  const auto round = store->add("tutti/round/" + std::to_string(rank), 1);
   tutti::GroupFactory factory({.store = ours, .rank = tutti::Rank{rank}, .timeout = milliseconds(timeout)});
-  return c10::make_intrusive<tutti::Backend>(factory.make_engine("group", tutti::Rank{rank}, size),
-                                             milliseconds(timeout));
+  return c10::make_intrusive<tutti::Backend>(
+      factory.make_engine("group-" + std::to_string(round), tutti::Rank{rank}, size), milliseconds(timeout));
 }
 
 struct Joined {

@@ -1,5 +1,6 @@
 """What each rank of a test does: ranks.py NAME [init method]. Ends with 0 only when it was right."""
 
+import os
 import sys
 from datetime import timedelta
 
@@ -93,6 +94,27 @@ def mismatch():
     dist.barrier()
 
 
+def again():
+    """Destroy and init again, over a store that outlives the group; and a fork in between."""
+    for _ in range(3):
+        dist.barrier()
+        dist.destroy_process_group()
+        dist.init_process_group("tutti", init_method=METHOD, timeout=timedelta(seconds=60))
+    child = os.fork()
+    if child == 0:
+        try:
+            dist.all_reduce(torch.ones(1))
+        except dist.DistBackendError as error:
+            os._exit(0 if "forked" in str(error) else 1)
+        os._exit(2)
+    assert os.waitpid(child, 0)[1] == 0
+    child = os.fork()
+    if child == 0:
+        sys.exit(0)  # with all destructors
+    assert os.waitpid(child, 0)[1] == 0
+    collectives()
+
+
 def store():
     """The job's own store, through Python's interface."""
     group_store = dist.distributed_c10d._get_default_store()
@@ -102,8 +124,8 @@ def store():
 
 
 if __name__ == "__main__":
-    name, method = sys.argv[1], (sys.argv[2] if len(sys.argv) > 2 else None)
-    dist.init_process_group("tutti", init_method=method, timeout=timedelta(seconds=60))
+    name, METHOD = sys.argv[1], (sys.argv[2] if len(sys.argv) > 2 else None)
+    dist.init_process_group("tutti", init_method=METHOD, timeout=timedelta(seconds=60))
     assert dist.get_backend() == "tutti" and tutti.__version__
-    {"collectives": collectives, "ddp": ddp, "mismatch": mismatch, "store": store}[name]()
+    {"collectives": collectives, "ddp": ddp, "mismatch": mismatch, "store": store, "again": again}[name]()
     dist.destroy_process_group()

@@ -47,6 +47,13 @@ class Python(unittest.TestCase):
     def test_a_mismatch_is_an_error(self):
         self.ranks(2, "mismatch")
 
+    def test_init_again_and_fork(self):
+        self.ranks(2, "again", "tutti://")
+
+    def test_init_again_and_fork_under_torchrun(self):
+        done = run(sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", RANKS, "again")
+        self.assertEqual(done.returncode, 0, done.stdout)
+
     def test_the_store(self):
         self.ranks(3, "store", "tutti://")
 

@@ -59,6 +59,10 @@ bool within(std::chrono::milliseconds limit, const Predicate& holds) {
 std::string tool_path() { return TUTTI_TOOL; }
 std::string rank_program_path() { return RANK_PROGRAM; }
 
+std::vector<std::string> after_shell(const std::string& commands, const std::string& redirection) {
+  return {"sh", "-c", fmt::format("{}; exec \"$@\" {}", commands, redirection), "sh"};
+}
+
 LaunchedTool::LaunchedTool(Options options) {
   options.arguments.insert(options.arguments.begin(), tool_path());
   options.arguments.insert(options.arguments.begin(), options.wrapper.begin(), options.wrapper.end());

@@ -29,6 +29,9 @@ struct Outcome {
 std::string tool_path();
 std::string rank_program_path();
 
+/// A wrapper that runs shell commands first: sh -c 'COMMANDS; exec "$@" REDIRECTION'.
+std::vector<std::string> after_shell(const std::string& commands, const std::string& redirection = "");
+
 /// `tutti` with arguments, as a child whose output is collected while it runs.
 class LaunchedTool {
  public:

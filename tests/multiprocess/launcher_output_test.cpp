@@ -1,4 +1,6 @@
 // Output: whole lines, all of them, under the right name.
+#include <algorithm>
+#include <csignal>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -118,9 +120,61 @@ TEST_F(LauncherOutput, ALogThatFillsUpIsReportedOnce) {
   std::filesystem::create_directories(logs);
   std::filesystem::create_symlink("/dev/full", logs + "/rank-0.out");
   const Outcome outcome = run({"-n", "1", "--log-dir", logs}, {"say=one", "sleep=0.1", "say=two", "sleep=0.1"});
-  EXPECT_EQ(outcome.code, 0);
+  EXPECT_EQ(outcome.code, 1);
   EXPECT_EQ(outcome.err, "tutti run: cannot write '" + logs + "/rank-0.out' any more: No space left on device\n");
   EXPECT_EQ(outcome.out, "[0] one\n[0] two\n");
+}
+
+TEST_F(LauncherOutput, ErrorsOfTheLastWriteAreReported) {
+  const std::string logs = folder() + "/logs";
+  std::filesystem::create_directories(logs);
+  std::filesystem::create_symlink("/dev/full", logs + "/rank-1.err");
+  const Outcome logged = run({"-n", "2", "--log-dir", logs}, {"1:err=only"});
+  EXPECT_EQ(logged.code, 1);
+  EXPECT_THAT(logged.err, HasSubstr("cannot write '" + logs + "/rank-1.err' any more: No space left on device\n"));
+
+  const Outcome printed = start({.arguments = {"run", "-n", "1", rank_program_path(), "say=only"},
+                                 .wrapper = after_shell(":", ">/dev/full")})
+                              ->wait();
+  EXPECT_EQ(printed.code, 1);
+  EXPECT_EQ(printed.err, "tutti run: cannot write to standard output any more: No space left on device\n");
+
+  const Outcome failed = start({.arguments = {"run", "-n", "1", rank_program_path(), "say=only", "exit=3"},
+                                .wrapper = after_shell(":", ">/dev/full")})
+                             ->wait();
+  EXPECT_EQ(failed.code, 3);
+
+  // The read that is under way takes one more line.
+  const auto unread = start({"-n", "1"}, {"err=ready", "sleep=0.5", "say=taken", "sleep=0.5", "say=only"});
+  ASSERT_TRUE(unread->saw("ready"));
+  unread->stop_reading();
+  const Outcome outcome = unread->wait();
+  EXPECT_EQ(outcome.code, 128 + SIGPIPE);
+  EXPECT_THAT(outcome.err, HasSubstr("nobody reads the standard output any more"));
+}
+
+TEST_F(LauncherOutput, AFileThatMayNotGrowIsAnError) {
+  const std::string logs = folder() + "/logs";
+  const Outcome outcome =
+      start({.arguments = {"run", "-n", "1", "--log-dir", logs, rank_program_path(), "print=100000"},
+             .wrapper = after_shell("ulimit -f 16")})
+          ->wait();
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_EQ(outcome.err, "tutti run: cannot write '" + logs + "/rank-0.out' any more: File too large\n");
+  EXPECT_GE(outcome.out.size(), 100'000U);
+}
+
+TEST_F(LauncherOutput, TheToolsOwnOutputThatCannotBeWritten) {
+  for (const Words& arguments : {Words{"doctor", "--json"}, Words{"run", "--help"}, Words{"--version"}}) {
+    const Outcome outcome = start({.arguments = arguments, .wrapper = after_shell(":", ">/dev/full")})->wait();
+    EXPECT_EQ(outcome.code, 1) << arguments[0];
+    EXPECT_THAT(outcome.err, EndsWith("No space left on device\n"));
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+  }
+  // An error that nobody can read still has its code.
+  EXPECT_EQ(start({.arguments = {"run", "-n", "abc", "p"}, .wrapper = after_shell(":", "2>/dev/full")})->wait().code,
+            2);
+  EXPECT_EQ(start({.arguments = {}, .wrapper = after_shell(":", "2>/dev/full")})->wait().code, 1);
 }
 
 }  // namespace

@@ -168,5 +168,26 @@ TEST_F(LauncherStart, HelpHasAnExample) {
   EXPECT_THAT(start({.arguments = {"--version"}})->wait().out, StartsWith("tutti "));
 }
 
+TEST_F(LauncherStart, ADirectoryThatIsGone) {
+  const std::string gone = folder() + "/gone";
+  const Words wrapper = after_shell("mkdir " + gone + "; cd " + gone + "; rmdir " + gone);
+  const Outcome here =
+      start({.arguments = {"run", "-n", "1", rank_program_path(), "say=here"}, .wrapper = wrapper})->wait();
+  EXPECT_EQ(here.code, 0) << here.err;
+  EXPECT_EQ(here.out, "[0] here\n");
+  const Outcome elsewhere =
+      start({.arguments = {"run", "--hosts", "localhost:1", "--launch-agent", "", "true"}, .wrapper = wrapper})->wait();
+  EXPECT_EQ(elsewhere.code, 1);
+  EXPECT_THAT(elsewhere.err, StartsWith("tutti run: cannot tell the current directory's path"));
+}
+
+TEST_F(LauncherStart, TooFewDescriptors) {
+  const Outcome outcome =
+      start({.arguments = {"run", "-n", "1", rank_program_path(), "say=x"}, .wrapper = after_shell("ulimit -n 20")})
+          ->wait();
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("too few descriptors"));
+}
+
 }  // namespace
 }  // namespace tutti::tests

@@ -114,5 +114,73 @@ TEST_F(LauncherStop, ABlockedReaderHoldsUpNoSignal) {
   EXPECT_EQ(tool->wait().code, 143);
 }
 
+TEST_F(LauncherStop, AReaderThatNeverReadsHoldsUpNoEnd) {
+  struct Case {
+    Words options;
+    int signal;
+    int code;
+    const char* sentence;
+  };
+  const Case cases[] = {
+      {{"--timeout", "0.7"}, 0, 124, "the job took longer than the 0.7 s of --timeout; stopping\n"},
+      {{}, SIGTERM, 143, "stopping on SIGTERM"},
+      {{"--env", "FAIL=1"}, 0, 5, "exited with code 5"},
+  };
+  for (const Case& how : cases) {
+    std::promise<void> open;
+    const auto gate = open.get_future().share();
+    Words arguments{"run", "-n", "2", "--grace", "0.3"};
+    arguments.insert(arguments.end(), how.options.begin(), how.options.end());
+    arguments.insert(arguments.end(), {rank_program_path(), "err=ready", "1:sleep=0.5"});
+    if (how.code == 5) {
+      arguments.emplace_back("1:exit=5");
+    }
+    arguments.emplace_back("print=1000000000");
+    const auto tool = start({.arguments = arguments, .output_sink = [gate](std::string_view) { gate.wait(); }});
+    EXPECT_TRUE(tool->saw("ready", 2));
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));  // until every buffer on the way is full
+    if (how.signal != 0) {
+      tool->signal(how.signal);
+    }
+    for (int i = 0; i < 2000 && !job_processes().empty(); ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    EXPECT_TRUE(job_processes().empty()) << how.sentence;
+    open.set_value();
+    const Outcome outcome = tool->wait();
+    EXPECT_EQ(outcome.code, how.code);
+    EXPECT_THAT(outcome.err, HasSubstr(how.sentence));
+  }
+}
+
+TEST_F(LauncherStop, IgnoredSignalsStayIgnored) {
+  const auto tool = start({.arguments = {"run", "-n", "3", rank_program_path(), "say=ready", "sleep=1", "say=done"},
+                           .wrapper = after_shell("trap '' HUP INT TERM")});
+  ASSERT_TRUE(tool->saw("ready", 3));
+  const pid_t supervisor = supervisor_of(*tool);
+  ASSERT_GT(supervisor, 0);
+  for (const int signal : {SIGHUP, SIGINT, SIGTERM}) {
+    tool->signal(signal);
+    ::kill(supervisor, signal);
+  }
+  const Outcome outcome = tool->wait();
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_EQ(outcome.err, "");
+  EXPECT_THAT(outcome.out, HasSubstr("[2] done\n"));
+}
+
+TEST_F(LauncherStop, RanksIgnoreWhatTheUserIgnores) {
+  for (const char* ignored : {"HUP INT TERM PIPE XFSZ", "HUP"}) {
+    const std::string trap = std::string("trap '' ") + ignored + "; grep SigIgn /proc/self/status";
+    const Outcome outcome =
+        start({.arguments = {"run", "-n", "1", "--no-prefix", "grep", "SigIgn", "/proc/self/status"},
+               .wrapper = after_shell(trap)})
+            ->wait();
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    const std::string before = outcome.out.substr(0, outcome.out.find('\n') + 1);
+    EXPECT_EQ(outcome.out, before + before);
+  }
+}
+
 }  // namespace
 }  // namespace tutti::tests

@@ -12,11 +12,21 @@ class Deadline {
   using Clock = std::chrono::steady_clock;
   using Milliseconds = std::chrono::milliseconds;
 
-  static Deadline after(Clock::duration timeout) {
-    const auto now = Clock::now();
-    const bool beyond = timeout > Clock::time_point::max() - now;
-    return Deadline(beyond ? Clock::time_point::max() : now + timeout);
+  /// Of any unit; a century or more is never. (Compared before it is converted: a large number would overflow.)
+  template <class Number, class Unit>
+  static Deadline after(std::chrono::duration<Number, Unit> timeout) {
+    constexpr auto kCentury = std::chrono::hours(24 * 365 * 100);
+    if (timeout >= kCentury) {
+      return never();
+    }
+    const auto positive = std::max(timeout, std::chrono::duration<Number, Unit>::zero());
+    return Deadline(Clock::now() + std::chrono::duration_cast<Clock::duration>(positive));
   }
+  /// As c10d has it: a time-out of 0 is none.
+  static Deadline after_or_never(Milliseconds timeout) {
+    return timeout == Milliseconds::zero() ? never() : after(timeout);
+  }
+  static Deadline now() { return Deadline(Clock::now()); }
   static Deadline never() { return Deadline(Clock::time_point::max()); }
 
   bool is_never() const { return at_ == Clock::time_point::max(); }

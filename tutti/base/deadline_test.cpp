@@ -25,7 +25,18 @@ TEST(Deadline, PollRoundsUp) {
   EXPECT_LE(deadline.poll_timeout_ms(), 90'001);
 }
 
-TEST(Deadline, BeyondTheClockIsNever) { EXPECT_TRUE(Deadline::after(Deadline::Clock::duration::max()).is_never()); }
+TEST(Deadline, BeyondTheClockIsNever) {
+  EXPECT_TRUE(Deadline::after(Deadline::Clock::duration::max()).is_never());
+  EXPECT_TRUE(Deadline::after(milliseconds::max()).is_never());
+  EXPECT_TRUE(Deadline::after(std::chrono::hours(24 * 365 * 400)).is_never());
+  EXPECT_TRUE(Deadline::after(milliseconds::min()).expired());
+}
+
+TEST(Deadline, ZeroIsNowOrNever) {
+  EXPECT_TRUE(Deadline::after(milliseconds(0)).expired());
+  EXPECT_TRUE(Deadline::after_or_never(milliseconds(0)).is_never());
+  EXPECT_FALSE(Deadline::after_or_never(milliseconds(1)).is_never());
+}
 
 }  // namespace
 }  // namespace tutti

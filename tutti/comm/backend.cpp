@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <thread>
+
 #include <fmt/format.h>
 
 #include "tutti/comm/dtype.h"
@@ -70,6 +72,19 @@ std::vector<BlockType> cut(BlockType block, const at::Tensor& tensor, const std:
   return parts;
 }
 
+/// Into outputs that were not contiguous, on a thread of ours, whatever mode the caller was in.
+Status copy_results(const std::vector<std::pair<at::Tensor, at::Tensor>>& copies) {
+  try {
+    const at::AutoDispatchBelowADInplaceOrView plain_copies;
+    for (const auto& [to, from] : copies) {
+      to.copy_(from);
+    }
+    return {};
+  } catch (const std::exception& exception) {
+    return Error{Code::system, fmt::format("the result could not be copied out: {}", exception.what())};
+  }
+}
+
 PreparedCall prepare(Op op, int64_t root = 0) {
   PreparedCall prepared{.name = engine::to_string(op), .call = {.op = op}, .kept = {}, .copy_back = {}};
   prepared.call.root = Rank{static_cast<std::int32_t>(root)};
@@ -87,6 +102,7 @@ PreparedCall prepare(Op op, const c10d::ReduceOp& reduce, int64_t root = 0) {
 Backend::Backend(std::unique_ptr<engine::Engine> engine, std::chrono::milliseconds timeout)
     : c10d::Backend(to_int(engine->rank()), engine->ranks()),
       process_(::getpid()),
+      engine_name_(engine->name()),
       progress_(std::make_unique<engine::Progress>(std::move(engine))),
       timeout_ms_(timeout.count()) {
   init();
@@ -95,6 +111,10 @@ Backend::Backend(std::unique_ptr<engine::Engine> engine, std::chrono::millisecon
 Backend::~Backend() {
   if (::getpid() != process_) {
     (void)progress_.release();  // a forked child has none of its threads, and is not the rank
+    return;
+  }
+  if (progress_->on_own_thread()) {  // the last handle went in a callback, which cannot wait for its own thread to end
+    std::thread([progress = std::move(progress_)]() mutable { progress.reset(); }).detach();
     return;
   }
   shutdown();
@@ -116,7 +136,7 @@ std::shared_lock<std::shared_mutex> Backend::hold_open() {
 
 Deadline Backend::deadline_for(std::chrono::milliseconds asked) const {
   const auto timeout = asked < std::chrono::milliseconds(0) ? std::chrono::milliseconds(timeout_ms_) : asked;
-  return timeout == c10d::Store::kNoTimeout ? Deadline::never() : Deadline::after(timeout);
+  return Deadline::after_or_never(timeout);
 }
 
 Backend::WorkPtr Backend::submit(c10d::OpType type, const char* title, PreparedCall prepared, Tensors outputs,
@@ -130,17 +150,9 @@ Backend::WorkPtr Backend::submit(c10d::OpType type, const char* title, PreparedC
                                                     engine::to_string(prepared.call.op), engine.name())});
   }
   auto work = c10::make_intrusive<BackendWork>(rank_, type, title, std::move(outputs), ++sequence_);
-  progress_->submit(
-      std::move(prepared.call), deadline_for(timeout),
-      [work, kept = std::move(prepared.kept), copy_back = std::move(prepared.copy_back)](const Status& status) {
-        if (status) {
-          const at::NoGradGuard no_grad;
-          for (const auto& [to, from] : copy_back) {
-            to.copy_(from);
-          }
-        }
-        work->complete(status);
-      });
+  progress_->submit(std::move(prepared.call), deadline_for(timeout),
+                    [work, kept = std::move(prepared.kept), copy_back = std::move(prepared.copy_back)](
+                        const Status& status) { work->complete(status ? copy_results(copy_back) : status); });
   return work;
 }
 
@@ -285,12 +297,8 @@ Backend::WorkPtr Backend::receive(c10d::OpType type, Tensors& tensors, Rank from
           work->complete(result.error());
           return;
         }
-        const at::NoGradGuard no_grad;
-        for (const auto& [destination, source] : copy_back) {
-          destination.copy_(source);
-        }
         work->set_source(to_int(result.value()));
-        work->complete({});
+        work->complete(copy_results(copy_back));
       });
   return work;
 }
@@ -321,7 +329,9 @@ void Backend::shutdown() {
     const std::scoped_lock lock(open_mutex_);
     open_ = false;
   }
-  progress_->close();
+  if (!progress_->on_own_thread()) {  // else the destructor does it
+    progress_->close();
+  }
 }
 
 }  // namespace tutti

@@ -26,7 +26,7 @@ struct PreparedCall {
   std::string_view name;  ///< of the operation, for errors
   engine::Call call;
   std::vector<at::Tensor> kept;
-  std::vector<std::pair<at::Tensor, at::Tensor>> copy_back;  ///< to, from
+  std::vector<std::pair<at::Tensor, at::Tensor>> copy_back;  ///< to, from; see copy_results
 
   void add_input(const at::Tensor& tensor);
   void add_output(const at::Tensor& tensor);
@@ -46,7 +46,7 @@ class Backend final : public c10d::Backend {
   using WorkPtr = c10::intrusive_ptr<c10d::Work>;
 
   const std::string getBackendName() const override { return "tutti"; }
-  std::string engine_name() { return std::string(progress_->engine().name()); }
+  const std::string& engine_name() const { return engine_name_; }
 
   WorkPtr broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) override;
   WorkPtr allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) override;
@@ -82,6 +82,7 @@ class Backend final : public c10d::Backend {
   WorkPtr receive(c10d::OpType type, Tensors& tensors, Rank from, int tag);
 
   const pid_t process_;
+  const std::string engine_name_;
   std::unique_ptr<engine::Progress> progress_;
   std::shared_mutex open_mutex_;
   bool open_ = true;

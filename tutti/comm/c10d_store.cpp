@@ -18,10 +18,6 @@ using Bytes = std::vector<uint8_t>;
 std::string to_text(const Bytes& bytes) { return {bytes.begin(), bytes.end()}; }
 Bytes to_bytes(const std::string& text) { return {text.begin(), text.end()}; }
 
-Deadline deadline_after(std::chrono::milliseconds timeout) {
-  return timeout == c10d::Store::kNoTimeout ? Deadline::never() : Deadline::after(timeout);
-}
-
 /// c10d stores take one caller at a time: a wait would hold up everybody. So a wait is made of short ones.
 class ForeignStore final : public rendezvous::Store {
  public:
@@ -103,8 +99,8 @@ class ForeignStore final : public rendezvous::Store {
 C10dStore::C10dStore(std::shared_ptr<rendezvous::Store> store, std::chrono::milliseconds timeout)
     : c10d::Store(timeout), store_(std::move(store)) {}
 
-Reply C10dStore::call(const Request& request, std::chrono::milliseconds timeout) {
-  auto result = store_->call(request, deadline_after(timeout));
+Reply C10dStore::call(const Request& request, Deadline deadline) {
+  auto result = store_->call(request, deadline);
   if (result) {
     return std::move(result).value();
   }
@@ -144,10 +140,10 @@ bool C10dStore::check(const std::vector<std::string>& keys) {
 
 int64_t C10dStore::getNumKeys() { return call({.op = Op::count, .keys = {}, .values = {}}).number; }
 
-void C10dStore::wait(const std::vector<std::string>& keys) { wait(keys, timeout_); }
+void C10dStore::wait(const std::vector<std::string>& keys) { call({.op = Op::wait, .keys = keys, .values = {}}); }
 
 void C10dStore::wait(const std::vector<std::string>& keys, const std::chrono::milliseconds& timeout) {
-  call({.op = Op::wait, .keys = keys, .values = {}}, timeout);
+  call({.op = Op::wait, .keys = keys, .values = {}}, Deadline::after(timeout));
 }
 
 void C10dStore::append(const std::string& key, const Bytes& value) {
@@ -186,7 +182,7 @@ int64_t C10dStore::queueLen(const std::string& key) {
 std::vector<std::string> C10dStore::listKeys() { return call({.op = Op::list, .keys = {}, .values = {}}).values; }
 
 void C10dStore::barrier(const std::string& key, int64_t world_size, const std::chrono::milliseconds& timeout) {
-  call({.op = Op::barrier, .keys = {key}, .values = {}, .number = world_size}, timeout);
+  call({.op = Op::barrier, .keys = {key}, .values = {}, .number = world_size}, Deadline::after(timeout));
 }
 
 std::shared_ptr<rendezvous::Store> from_c10d(c10::intrusive_ptr<c10d::Store> store) {

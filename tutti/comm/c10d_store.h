@@ -42,8 +42,10 @@ class C10dStore final : public c10d::Store {
   void barrier(const std::string& key, int64_t world_size, const std::chrono::milliseconds& timeout) override;
 
  private:
-  rendezvous::Reply call(const rendezvous::Request& request, std::chrono::milliseconds timeout);
-  rendezvous::Reply call(const rendezvous::Request& request) { return call(request, timeout_); }
+  rendezvous::Reply call(const rendezvous::Request& request, Deadline deadline);
+  rendezvous::Reply call(const rendezvous::Request& request) {
+    return call(request, Deadline::after_or_never(timeout_));
+  }
 
   std::shared_ptr<rendezvous::Store> store_;
 };

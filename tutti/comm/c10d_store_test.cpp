@@ -65,6 +65,7 @@ TEST(C10dStore, TimesOutAsC10dDoes) {
   } catch (const c10::DistStoreError& error) {
     EXPECT_THAT(error.what_without_backtrace(), HasSubstr("never"));
   }
+  EXPECT_THROW(store->wait({"never"}, milliseconds(0)), c10::DistStoreError);  // now, not never
   EXPECT_THROW((void)store->queuePop("empty", false), c10::DistQueueEmptyError);
   EXPECT_THROW(store->multiSet({"a"}, {}), c10::ValueError);
 }

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include <fmt/format.h>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
 #include "tutti/comm/backend.h"
 #include "tutti/comm/c10d_store.h"
@@ -47,8 +48,16 @@ Group Group::from(c10::intrusive_ptr<c10d::ProcessGroup> process_group) {
   auto state = std::make_shared<State>();
   state->members = first_ranks(process_group->getSize());
   state->name = process_group->getGroupName();
+  const auto store = process_group->getStore();
+  if (!store) {
+    throw Exception(
+        {Code::invalid_argument, "Group::from: this process group has no store, so sub-groups could not meet"});
+  }
+  // Each handle has keys of its own, or a second one would find those of the first. Every rank counts its own handles.
+  const auto number = store->add(fmt::format("tutti/from/{}", process_group->getRank()), 1);
+  auto own = c10::make_intrusive<c10d::PrefixStore>(fmt::format("tutti/from-{}", number), store);
   state->factory = std::make_shared<GroupFactory>(
-      GroupFactory::Options{.store = from_c10d(process_group->getStore()), .rank = Rank{process_group->getRank()}});
+      GroupFactory::Options{.store = from_c10d(std::move(own)), .rank = Rank{process_group->getRank()}});
   state->process_group = std::move(process_group);
   return Group(std::move(state));
 }
@@ -84,7 +93,7 @@ std::optional<Group> Group::subgroup(const std::vector<Rank>& ranks) const {
 std::optional<Group> Group::split(int colour, int key) const {
   // Through the store, not by a collective: a group whose engine cannot gather can be split, too.
   auto& store = *state_->factory->options().store;
-  const auto deadline = Deadline::after(state_->factory->options().timeout);
+  const auto deadline = Deadline::after_or_never(state_->factory->options().timeout);
   const auto prefix = fmt::format("tutti/split/{}/{}", name(), state_->splits++);
   std::vector<std::string> keys;
   for (int peer = 0; peer < size(); ++peer) {

@@ -34,7 +34,8 @@ class Work {
 /// Failures throw tutti::Exception: at the call for what this rank did wrong, from wait() for the rest.
 class Group {
  public:
-  /// Takes any process group as it is. Its sub-groups are made by ours, over its store.
+  /// Takes any process group as it is. Its sub-groups are made by ours, over its store. All ranks that make sub-groups
+  /// do so from handles that they took in the same order.
   static Group from(c10::intrusive_ptr<c10d::ProcessGroup> process_group);
 
   Rank rank() const;

@@ -1,9 +1,11 @@
 #include "tutti/comm/group_factory.h"
 
 #include <algorithm>
+#include <array>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <openssl/sha.h>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
 #include "tutti/comm/backend.h"
@@ -17,16 +19,22 @@ namespace tutti {
 std::string GroupFactory::next_name(const std::vector<Rank>& members) {
   std::vector<int> numbers;
   std::transform(members.begin(), members.end(), std::back_inserter(numbers), to_int);
+  auto list = fmt::format("{}", fmt::join(numbers, "."));
+  if (list.size() > 32) {  // the name stands in many keys: a long list becomes its hash
+    std::array<unsigned char, SHA256_DIGEST_LENGTH> digest{};
+    SHA256(reinterpret_cast<const unsigned char*>(list.data()), list.size(), digest.data());
+    list = fmt::format("of-{}-{:02x}", numbers.size(), fmt::join(digest, ""));
+  }
   const std::scoped_lock lock(mutex_);
   // Every member counts the same way, so they come to the same name without asking anybody.
-  return fmt::format("group-{}-{}", fmt::join(numbers, "."), made_[members]++);
+  return fmt::format("group-{}-{}", list, made_[members]++);
 }
 
 std::unique_ptr<engine::Engine> GroupFactory::make_engine(const std::string& name, Rank me, int size) {
   if (options_.memories) {
     return value_or_throw(engine::make_local_engine(*options_.memories, name, me, size));
   }
-  const auto deadline = Deadline::after(options_.timeout);
+  const auto deadline = Deadline::after_or_never(options_.timeout);
   const auto hosts = value_or_throw(exchange_hosts(*options_.store, "tutti/hosts/" + name, me, size, deadline));
   if (std::all_of(hosts.begin(), hosts.end(), [&](const std::string& host) { return host == hosts[0]; })) {
     return value_or_throw(engine::make_shm_engine(*options_.store, name, me, size, deadline));

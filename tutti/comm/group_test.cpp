@@ -3,6 +3,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <future>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
@@ -189,6 +191,11 @@ TEST(Group, AnyProcessGroupCanBeOne) {
   const auto ours = group.subgroup({Rank{0}});
   EXPECT_EQ(ours->engine(), "shm");
   ours->barrier().wait();
+  // A second handle does not find what the first left in the store.
+  const auto again = Group::from(process_group);
+  EXPECT_EQ(again.split(3)->size(), 1);
+  EXPECT_EQ(again.subgroup({Rank{0}})->size(), 1);
+  EXPECT_EQ(group.split(4)->size(), 1);
   EXPECT_THROW(Group::from(nullptr), Exception);
 }
 
@@ -198,7 +205,7 @@ TEST(Group, ShutdownEndsWhatIsUnderWay) {
       auto work = group.barrier();
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
       group.process_group()->shutdown();
-      EXPECT_THAT(complaint([&] { work.wait(); }), HasSubstr("closed with operations still under way"));
+      EXPECT_THAT(complaint([&] { work.wait(); }), HasSubstr("closed the group with operations still under way"));
       EXPECT_THAT(complaint([&] { group.barrier(); }), HasSubstr("shut down"));
     } else {
       std::this_thread::sleep_for(std::chrono::milliseconds(60));
@@ -222,6 +229,41 @@ TEST(Group, AForkedChildIsToldSoAndHarmsNobody) {
     ::waitpid(child, &status, 0);
     EXPECT_EQ(status, 0);
     group.barrier().wait();
+  });
+}
+
+TEST(Group, ThrowingCallbacksAndCopiesHarmNobody) {
+  run_ranks(2, [](Group& group) {
+    // Inference tensors cannot be written by a thread outside of inference mode, unless one knows how.
+    auto wide = [] {
+      const c10::InferenceMode guard;
+      return torch::ones({5, 4});
+    }();
+    auto column = wide.select(1, 1);
+    group.all_reduce(column).wait();
+    EXPECT_EQ(column.sum().item<float>(), 10.0F);
+    auto work = group.barrier();
+    try {
+      work.future()->addCallback([](c10::ivalue::Future&) { throw std::runtime_error("careless"); });
+    } catch (const std::runtime_error&) {
+      // It was over already, and the callback ran here.
+    }
+    work.wait();
+    group.barrier().wait();
+  });
+}
+
+TEST(Group, MayBeDroppedByItsOwnCallback) {
+  run_ranks(2, [](World& world) {
+    auto part = std::make_shared<std::optional<Group>>(world.group().subgroup({Rank{0}, Rank{1}}));
+    auto future = (*part)->barrier().future();
+    std::promise<void> dropped;
+    future->addCallback([part, &dropped](c10::ivalue::Future&) {
+      part->reset();
+      dropped.set_value();
+    });
+    dropped.get_future().wait();
+    world.group().barrier().wait();
   });
 }
 

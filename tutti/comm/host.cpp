@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace tutti {
 namespace {
@@ -71,7 +72,20 @@ Result<std::vector<std::string>> exchange_hosts(rendezvous::Store& store, const 
   if (auto told = store.set(keys[to_index(rank)], host_identity(), deadline); !told) {
     return told.error();
   }
-  return store.get_all(keys, deadline);
+  auto hosts = store.get_all(keys, deadline);
+  if (hosts || hosts.error().code != Code::timed_out) {
+    return hosts;
+  }
+  std::vector<int> missing;
+  for (int peer = 0; peer < ranks; ++peer) {
+    if (!store.get(keys[static_cast<std::size_t>(peer)], Deadline::after(std::chrono::milliseconds(0)))) {
+      missing.push_back(peer);
+    }
+  }
+  return Error{Code::timed_out,
+               fmt::format("the deadline passed; still missing: rank{} {}", missing.size() == 1 ? "" : "s",
+                           fmt::join(missing, ", ")),
+               missing.empty() ? std::nullopt : std::optional(Rank{missing.front()})};
 }
 
 Result<std::string> job_identity(const Environment& environment) {

@@ -33,7 +33,9 @@ Environment merge(Environment environment, const InitOptions& options) {
                          .world_size = *options.world_size,
                          .local_rank = to_int(*options.rank),
                          .local_world_size = *options.world_size};
-    environment.launcher = Launcher::none;
+    // Where the launcher's own store is used, the launcher serves it, whoever chose the rank.
+    environment.launcher =
+        options.store.empty() && environment.launcher == Launcher::tutti ? Launcher::tutti : Launcher::none;
     if (options.store.empty() && environment.store.empty() && *options.world_size > 1) {
       throw Exception({Code::invalid_argument,
                        "init: rank and world_size need a store to meet at: \"unix:NAME\" on one "
@@ -90,11 +92,15 @@ std::unique_ptr<rendezvous::Server> serve(const Environment& environment, const 
                                                  " needs the job's secret: set TUTTI_SECRET_FILE to a file "
                                                  "(chmod 600) with the same 32 or more random bytes on every host"});
   }
-  return value_or_throw(rendezvous::Server::start({.world_size = environment.place.world_size,
-                                                   .listen = {address},
-                                                   .secret = secret ? *secret : value_or_throw(Secret::make()),
-                                                   .close_when_complete = true,
-                                                   .log = make_log("tutti", environment.log_level)}));
+  auto server = rendezvous::Server::start({.world_size = environment.place.world_size,
+                                           .listen = {address},
+                                           .secret = secret ? *secret : value_or_throw(Secret::make()),
+                                           .close_when_complete = true,
+                                           .log = make_log("tutti", environment.log_level)});
+  if (!server && server.error().code == Code::refused) {
+    return nullptr;  // somebody serves it: joining will tell whether that is another rank 0
+  }
+  return value_or_throw(std::move(server));
 }
 
 /// The store goes before the server that answers its goodbye.
@@ -121,7 +127,7 @@ Job join_job(const InitOptions& options) {
                                                    .rank = environment.place.rank,
                                                    .world_size = environment.place.world_size,
                                                    .secret = secret},
-                                                  Deadline::after(environment.timeout)));
+                                                  Deadline::after_or_never(environment.timeout)));
   auto* store = served->store.get();
   job.store = std::shared_ptr<rendezvous::Store>(std::move(served), store);
   return job;

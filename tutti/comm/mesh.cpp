@@ -64,6 +64,9 @@ Mesh Mesh::slice(const std::vector<std::string>& axes) const {
 
 Mesh Mesh::flatten(const std::string& name) const {
   auto layout = value_or_throw(MeshLayout::make({{name, size()}}, size()));
+  if (layout_.find(name)) {
+    throw Exception({Code::invalid_argument, fmt::format("mesh {}: '{}' is an axis already", text(), name)});
+  }
   const std::scoped_lock lock(shared_->mutex);
   const auto [entry, is_new] = shared_->flat.emplace(name, ranks_);
   if (!is_new && entry->second != ranks_) {

@@ -96,6 +96,7 @@ TEST(Mesh, ErrorsSayWhatIsWrong) {
     EXPECT_THAT(complaint([&] { mesh["dp,dp"]; }), HasSubstr("asked for twice"));
     (void)mesh["dp"].flatten("flat");
     EXPECT_THAT(complaint([&] { (void)mesh["tp"].flatten("flat"); }), HasSubstr("already names another"));
+    EXPECT_THAT(complaint([&] { (void)mesh.flatten("tp"); }), HasSubstr("is an axis already"));
     EXPECT_THAT(complaint([&] { (void)mesh["tp"].flatten("a b"); }), HasSubstr("a name is letters"));
   });
 }

@@ -16,15 +16,19 @@ BackendWork::BackendWork(int rank, c10d::OpType type, const char* title, std::ve
 void BackendWork::complete(const Status& status) {
   using Milliseconds = std::chrono::duration<float, std::milli>;
   milliseconds_ = Milliseconds(std::chrono::steady_clock::now() - started_).count();
-  // The future first: who was woken by wait() may ask it for the result.
-  if (status) {
-    future_->markCompleted(c10::IValue(outputs_));
-    finish();
-  } else {
-    const auto exception = std::make_exception_ptr(Exception(status.error()));
-    future_->setError(exception);
-    finish(exception);
+  const auto exception = status ? nullptr : std::make_exception_ptr(Exception(status.error()));
+  // The future first: who was woken by wait() may ask it for the result. A callback of the user's that throws is the
+  // user's: it must end neither this thread nor the wait of others.
+  try {
+    if (status) {
+      future_->markCompleted(c10::IValue(outputs_));
+    } else {
+      future_->setError(exception);
+    }
+  } catch (const std::exception& thrown) {
+    TORCH_WARN("a callback of a tutti operation threw: ", thrown.what());
   }
+  finish(exception);
 }
 
 float BackendWork::getDuration() const {

@@ -25,7 +25,8 @@ inline constexpr Rank kAnyRank{-1};
 /// Collectives are started in the same order on every rank and run one at a time, in that order; messages between two
 /// ranks arrive in the order in which they were sent, per tag, and never wait for collectives.
 /// After a failure that leaves ranks out of step (a lost rank, a deadline, an abort) the group is broken: everything
-/// pending and everything later fails with the first error. A mismatch breaks nothing.
+/// pending and everything later fails with the first error. A mismatch of collectives breaks nothing; a message of
+/// another length than its receiver expects does, since its bytes are under way.
 class Engine {
  public:
   virtual ~Engine() = default;
@@ -47,6 +48,9 @@ class Engine {
 
   /// The error that broke the group, when it is broken. Any thread.
   virtual std::optional<Error> broken() const = 0;
+
+  /// Whether the calling thread is one of the engine's own, which must not wait for the engine to end.
+  virtual bool on_own_thread() const = 0;
 };
 
 }  // namespace tutti::engine

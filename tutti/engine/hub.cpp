@@ -14,6 +14,8 @@ constexpr std::size_t kLine = 64;
 
 constexpr std::size_t round_up(std::size_t value, std::size_t unit) { return (value + unit - 1) / unit * unit; }
 
+constexpr const char* kBreaking = "the group is broken";
+
 enum class Health : std::uint32_t { sound, breaking, broken };
 
 }  // namespace
@@ -39,11 +41,12 @@ struct Hub::RankBlock {
 HubLayout HubLayout::for_ranks(int ranks) {
   const auto count = static_cast<std::size_t>(ranks);
   HubLayout layout{.ranks = ranks};
-  // Large enough to hide the cost of a barrier, small enough that a few ranks' slots stay in cache.
-  layout.slot_bytes = round_up(std::clamp<std::size_t>((std::size_t{8} << 20) / count, 64 << 10, 1 << 20), kLine);
-  layout.slot_bytes = std::max(layout.slot_bytes, 4 * kLine * count);
+  // Large enough to hide the cost of a barrier, small enough that a few ranks' slots stay in cache; at least a line for
+  // each rank, since some operations divide a slot among them.
+  layout.slot_bytes = round_up(std::clamp<std::size_t>((std::size_t{8} << 20) / count, 16 << 10, 1 << 20), kLine);
+  layout.slot_bytes = std::max(layout.slot_bytes, kLine * count);
   layout.mailbox_bytes =
-      std::clamp<std::size_t>(std::bit_floor((std::size_t{16} << 20) / (count * count)), 4 << 10, 256 << 10);
+      std::clamp<std::size_t>(std::bit_floor((std::size_t{16} << 20) / (count * count)), 256, 256 << 10);
   return layout;
 }
 
@@ -167,9 +170,15 @@ Status Hub::barrier(const Card& doing, Deadline deadline) {
   if (memory::wait_until(bell(rank_), patience_, deadline, all_here, give_up)) {
     return {};
   }
-  // The reason that was there first is the one that everybody reports.
-  fail(gone ? *gone : late(missing(arrivals_), describe(doing)));
-  return *broken();
+  const auto who = missing(arrivals_);
+  if (who.empty() && !broken()) {
+    return {};  // the last one came after all
+  }
+  // The reason that was there first is the one that everybody reports, unless it is still being written.
+  const auto mine = gone ? *gone : late(who, describe(doing));
+  fail(mine);
+  const auto first = *broken();
+  return first.message == kBreaking ? mine : first;
 }
 
 void Hub::fail(const Error& error) {
@@ -195,7 +204,7 @@ std::optional<Error> Hub::broken() const {
     return std::nullopt;
   }
   if (health == Health::breaking) {  // its reporter may have died in the middle: do not wait for the text
-    return Error{Code::aborted, "the group is broken"};
+    return Error{Code::aborted, kBreaking};
   }
   return Error{shared.code, std::string(shared.message, shared.length),
                shared.rank < 0 ? std::nullopt : std::optional(Rank{shared.rank})};

@@ -22,7 +22,7 @@ struct HubLayout {
   std::size_t slot_bytes = 0;     ///< of one staging slot; each rank has two
   std::size_t mailbox_bytes = 0;  ///< of the ring for one ordered pair of ranks
 
-  /// Sizes that keep the whole in tens of megabytes, whatever the number of ranks.
+  /// Sizes that keep the whole in tens of megabytes up to some 200 ranks; beyond, pairs of ranks grow as the square.
   static HubLayout for_ranks(int ranks);
 
   std::size_t rank_block(Rank rank) const;  ///< offsets into the memory

@@ -40,6 +40,7 @@ TEST(HubLayout, PartsDoNotOverlap) {
 TEST(HubLayout, StaysSmall) {
   EXPECT_LE(HubLayout::for_ranks(2).total_bytes(), std::size_t{32} << 20);
   EXPECT_LE(HubLayout::for_ranks(64).total_bytes(), std::size_t{64} << 20);
+  EXPECT_LE(HubLayout::for_ranks(200).total_bytes(), std::size_t{99} << 20);
 }
 
 TEST(Hub, ALateRankIsNamedAtTheDeadline) {

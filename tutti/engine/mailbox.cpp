@@ -67,13 +67,29 @@ void Mailbox::receive(Rank from, std::uint64_t tag, Block bytes, Deadline deadli
 
 void Mailbox::run(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
-    if (const auto broken = hub_.broken()) {
-      take_submissions();
-      end_all(*broken);
+    try {
+      move_until(stop);
+    } catch (const std::exception& exception) {  // no memory to put a message aside, say; it must not end the process
+      hub_.fail({Code::resource_exhausted,
+                 fmt::format("messages of rank {} failed: {}", to_int(hub_.rank()), exception.what()), hub_.rank()});
     }
+  }
+  take_submissions();
+  end_all({Code::aborted, fmt::format("rank {} closed the group with messages still under way", to_int(hub_.rank())),
+           hub_.rank()});
+}
+
+void Mailbox::move_until(const std::stop_token& stop) {
+  while (!stop.stop_requested()) {
+    // In a broken group nothing moves: a ring may hold half a message, whose rest would pass for a header.
+    const auto broken = hub_.broken();
     bool moved = take_submissions();
-    moved = advance() || moved;
-    end_overdue();
+    if (broken) {
+      end_all(*broken);
+    } else {
+      moved = advance() || moved;
+      end_overdue();
+    }
     if (moved) {
       continue;
     }
@@ -83,17 +99,14 @@ void Mailbox::run(const std::stop_token& stop) {
     // With nothing to move there is nothing to watch peers for; a submission or the end rings.
     const auto patience = memory::Patience{.spins = idle() ? 1 : hub_.patience().spins,
                                            .look_up = idle() ? std::chrono::seconds(1) : hub_.patience().look_up};
-    bool progressed = false;
     (void)memory::wait_until(
         hub_.mail_bell(hub_.rank()), patience, next_deadline(),
         [&] {
-          progressed = submitted_.load(std::memory_order_acquire) || stop.stop_requested() || (!idle() && advance());
-          return progressed;
+          return submitted_.load(std::memory_order_acquire) || stop.stop_requested() ||
+                 (!idle() && !hub_.broken() && advance());
         },
         [] { return true; });
   }
-  take_submissions();
-  end_all({Code::aborted, "the group was closed with messages still under way"});
 }
 
 bool Mailbox::idle() const {
@@ -214,6 +227,10 @@ bool Mailbox::match_aside() {
       }
       message = aside_[from].erase(message);
       receiver->received(fits ? Result<Rank>(to_rank(from)) : Result<Rank>(fits.error()));
+      if (!fits) {
+        hub_.fail(fits.error());  // as when the message is still in the ring
+        return true;
+      }
     }
   }
   return moved;
@@ -264,8 +281,10 @@ bool Mailbox::advance_receive(Rank from) {
       copy_out(hub_.ring_bytes(from, hub_.rank()), hub_.layout().mailbox_bytes, tail, to + arriving->moved, count);
     }
     arriving->moved += count;
-    ring.tail.store(tail + count, std::memory_order_release);
-    memory::ring(hub_.mail_bell(from));
+    if (count != 0) {
+      ring.tail.store(tail + count, std::memory_order_release);
+      memory::ring(hub_.mail_bell(from));
+    }
     if (arriving->moved < arriving->total) {
       return count != 0;
     }
@@ -323,24 +342,30 @@ void Mailbox::end_overdue() {
   hub_.fail({Code::timed_out, "a message was not finished by its deadline"});
 }
 
-/// Breaks the group when a rank is gone from which, or to which, something is still to move.
+/// Breaks the group when a rank is gone from which, or to which, something is still to move. A receive from any rank
+/// waits for all of them: it ends when one died, or when none is left.
 void Mailbox::end_lost() {
-  for (int peer = 0; peer < hub_.ranks(); ++peer) {
+  const bool from_any = std::any_of(receives_.begin(), receives_.end(),
+                                    [](const Incoming& incoming) { return incoming.from == kAnyRank; });
+  std::optional<Error> gone;
+  int left = 0;
+  for (int peer = 0; peer < hub_.ranks() && !gone; ++peer) {
     const auto index = static_cast<std::size_t>(peer);
     const bool sending_there = !sends_[index].empty();
     const bool waiting_for = arriving_[index].has_value() ||
                              std::any_of(receives_.begin(), receives_.end(),
                                          [&](const Incoming& incoming) { return incoming.from == Rank{peer}; });
-    if (!sending_there && !waiting_for) {
-      continue;
-    }
-    const auto gone =
+    const auto lost =
         hub_.lost(Rank{peer}, sending_there ? sending(hub_.rank(), Rank{peer}) : sending(Rank{peer}, hub_.rank()));
-    // What it sent before it went may have come in since: only a look that finds nothing counts.
-    if (gone && !advance()) {
-      hub_.fail(*gone);
-      return;
+    left += lost ? 1 : 0;
+    const bool died = memory::presence(hub_.life(Rank{peer})) == memory::Presence::died;
+    if (lost && (sending_there || waiting_for || (from_any && (died || left == hub_.ranks() - 1)))) {
+      gone = lost;
     }
+  }
+  // What it sent before it went may have come in since: only a look that finds nothing counts.
+  if (gone && !advance()) {
+    hub_.fail(*gone);
   }
 }
 

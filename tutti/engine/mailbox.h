@@ -26,6 +26,9 @@ class Mailbox {
   void send(Rank to, std::uint64_t tag, ConstBlock bytes, Deadline deadline, Done done);
   void receive(Rank from, std::uint64_t tag, Block bytes, Deadline deadline, Received received);
 
+  /// Whether the calling thread is the mailbox's own.
+  bool on_own_thread() const { return std::this_thread::get_id() == thread_.get_id(); }
+
  private:
   struct Outgoing {
     std::uint64_t tag;
@@ -56,6 +59,7 @@ class Mailbox {
   };
 
   void run(const std::stop_token& stop);
+  void move_until(const std::stop_token& stop);
   bool take_submissions();
   bool advance();
   bool advance_send(Rank to);

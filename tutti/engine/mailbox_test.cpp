@@ -188,6 +188,50 @@ TEST_P(Messages, SentBeforeLeavingStillArrives) {
   });
 }
 
+TEST_P(Messages, FromAnyRankEndsWhenNobodyIsLeft) {
+  run_engines(GetParam(), 3, [](Engine& engine) {
+    if (engine.rank() == Rank{1}) {
+      std::vector<float> values(3);
+      const auto result = start_receive(engine, kAnyRank, values, 0, Deadline::never()).wait();
+      ASSERT_FALSE(result.ok());
+      EXPECT_EQ(result.error().code, Code::peer_lost);
+    }
+  });
+}
+
+TEST_P(Messages, NothingMovesInABrokenGroup) {
+  run_engines(GetParam(), 2, [](Engine& engine) {
+    // Half a large message is in the ring when the group breaks; a receive that comes then must not take it for
+    // another.
+    std::vector<float> large(700'001);
+    auto first = engine.rank() == Rank{0} ? start_send(engine, 1, large) : start_receive(engine, Rank{0}, large);
+    if (engine.rank() == Rank{1}) {
+      engine.abort({Code::aborted, "enough"});
+    }
+    const auto ended = first.wait();
+    std::vector<float> small(3);
+    for (int i = 0; i < 5; ++i) {
+      auto again = engine.rank() == Rank{0} ? start_send(engine, 1, small) : start_receive(engine, Rank{0}, small);
+      EXPECT_FALSE(again.wait().ok());
+    }
+  });
+}
+
+TEST_P(Messages, AnUnexpectedLengthPutAsideIsAnErrorOnBothSides) {
+  run_engines(GetParam(), 2, [](Engine& engine) {
+    std::vector<float> first(5);
+    std::vector<float> second(7);
+    if (engine.rank() == Rank{0}) {
+      expect_ok(start_send(engine, 1, first, 11).wait());
+      expect_ok(start_send(engine, 1, second, 22).wait());
+      EXPECT_EQ(engine.run({.op = Op::barrier}, soon()).error().code, Code::mismatch);
+    } else {
+      expect_ok(start_receive(engine, Rank{0}, second, 22).wait());
+      EXPECT_EQ(start_receive(engine, Rank{0}, second, 11).wait().error().code, Code::mismatch);
+    }
+  });
+}
+
 TEST_P(Messages, ToNobodyAreRefused) {
   run_engines(GetParam(), 2, [](Engine& engine) {
     std::vector<float> values(3);

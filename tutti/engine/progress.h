@@ -22,8 +22,11 @@ class Progress {
   Engine& engine() { return *engine_; }
 
   /// Ends what is still queued or running with Code::aborted, then leaves the group. Nothing may be submitted any more.
-  /// Not from a `done` callback; twice is as good as once.
+  /// Not from a thread that runs callbacks; twice is as good as once.
   void close();
+
+  /// Whether the calling thread is one that runs this group's callbacks.
+  bool on_own_thread() const;
 
   /// Any thread; does not block. `done` is called by the progress thread, after the call's blocks were last touched.
   void submit(Call call, Deadline deadline, Done done);
@@ -36,6 +39,7 @@ class Progress {
   };
 
   void run();
+  Status run_engine(const Item& item);
 
   std::unique_ptr<Engine> engine_;
   std::mutex mutex_;
@@ -43,6 +47,7 @@ class Progress {
   std::deque<Item> queue_;
   bool busy_ = false;
   bool closing_ = false;
+  std::once_flag closed_;
   std::jthread thread_;
 };
 

@@ -50,6 +50,23 @@ TEST(Progress, RunsInOrderWhileTheCallerGoesOn) {
   });
 }
 
+TEST(Progress, ClosingAfterTheEndBreaksNothing) {
+  for (int round = 0; round < 301; ++round) {
+    LocalMemories memories;
+    std::vector<std::jthread> ranks;
+    for (int rank = 0; rank < 2; ++rank) {
+      ranks.emplace_back([&memories, rank] {
+        auto progress = std::make_unique<Progress>(make_local_engine(memories, "test", Rank{rank}, 2).value());
+        std::promise<Status> ended;
+        progress->submit({.op = Op::barrier}, soon(), [&](const Status& status) { ended.set_value(status); });
+        EXPECT_TRUE(ended.get_future().get().ok());
+        EXPECT_FALSE(progress->engine().broken().has_value());
+        progress.reset();
+      });
+    }
+  }
+}
+
 TEST(Progress, ClosingEndsWhatIsUnderWay) {
   LocalMemories memories;
   auto ended = std::make_shared<std::promise<Status>>();

@@ -33,6 +33,7 @@ class SharedEngine final : public Engine {
   void receive(Rank from, std::uint64_t tag, Block bytes, Deadline deadline, Received received) override;
   void abort(const Error& why) override { hub_.fail(why); }
   std::optional<Error> broken() const override { return hub_.broken(); }
+  bool on_own_thread() const override { return mailbox_ && mailbox_->on_own_thread(); }
 
  private:
   Mailbox& mailbox();

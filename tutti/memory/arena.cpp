@@ -47,7 +47,8 @@ Status check_room(std::size_t bytes) {
 }
 
 Result<std::byte*> map(std::size_t bytes, int fd) {
-  const int flags = fd < 0 ? MAP_SHARED | MAP_ANONYMOUS : MAP_SHARED;
+  // What threads share is this process's alone: a forked child gets a copy, and cannot touch its parent's.
+  const int flags = fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;
   void* data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags, fd, 0);
   if (data == MAP_FAILED) {
     return system_error(fmt::format("cannot map {} bytes of shared memory", bytes), errno);

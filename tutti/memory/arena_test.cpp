@@ -38,6 +38,17 @@ TEST(Arena, IsSharedWithAChildProcess) {
   EXPECT_EQ(arena.data()[7], std::byte{7});
 }
 
+TEST(Arena, APrivateOneIsNotSharedWithAChildProcess) {
+  auto arena = Arena::create_private(kOdd).value();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    arena.data()[7] = std::byte{7};
+    ::_exit(0);
+  }
+  ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+  EXPECT_EQ(arena.data()[7], std::byte{0});
+}
+
 TEST(Arena, OutlivesItsMaker) {
   auto made = std::make_unique<Arena>(Arena::create(kOdd).value());
   made->data()[3] = std::byte{3};

@@ -174,6 +174,11 @@ Status Giver::give(int fd, int takers, Deadline deadline) {
     }
     if (entries[0].revents != 0) {
       FileDescriptor taker(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+      if (!taker.valid() && (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)) {
+        auto error = system_error("cannot hand over shared memory; raise the limit of open files (ulimit -n)", errno);
+        error.code = Code::resource_exhausted;
+        return error;
+      }
       if (taker.valid() && same_user(taker.get())) {
         if (strangers.size() >= kMostStrangers) {
           strangers.erase(strangers.begin());

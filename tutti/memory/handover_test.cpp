@@ -1,5 +1,6 @@
 #include "tutti/memory/handover.h"
 
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -90,6 +91,21 @@ TEST(Handover, SaysHowManyCame) {
   ASSERT_FALSE(given.ok());
   EXPECT_EQ(given.error().code, Code::timed_out);
   EXPECT_THAT(given.error().message, HasSubstr("only 1 of 3"));
+}
+
+TEST(Handover, WithoutDescriptorsItSaysSo) {
+  const auto arena = Arena::create(kOdd).value();
+  auto giver = Giver::open().value();
+  const auto taker = connect_to(giver.invitation());
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{.rlim_cur = 3, .rlim_max = before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  const auto given = giver.give(arena.fd(), 1, Deadline::after(seconds(20)));
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  ASSERT_FALSE(given.ok());
+  EXPECT_EQ(given.error().code, Code::resource_exhausted);
+  EXPECT_THAT(given.error().message, HasSubstr("ulimit -n"));
 }
 
 TEST(Handover, TakingFromNobodyFails) {

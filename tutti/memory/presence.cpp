@@ -26,11 +26,19 @@ struct RobustList {
   robust_list_head head{};
   robust_list entry{};
 
-  void add(LifeWord& life) {
+  ~RobustList() {
+    ::syscall(SYS_set_robust_list, nullptr, sizeof head);
+  }  // the kernel must not walk a stack that is gone
+
+  Status add(LifeWord& life) {
     entry.next = &head.list;
     head.list.next = &entry;
     head.futex_offset = reinterpret_cast<char*>(&life.word) - reinterpret_cast<char*>(&entry);
     head.list_op_pending = nullptr;
+    if (::syscall(SYS_set_robust_list, &head, sizeof head) != 0) {
+      return system_error("cannot register a mark of life with the kernel", errno);
+    }
+    return {};
   }
   void clear() { head.list.next = &head.list; }
 };
@@ -59,9 +67,8 @@ class Holder {
  private:
   void hold_until_stopped(std::promise<Status>& started) {
     RobustList list;
-    list.add(life_);
-    if (::syscall(SYS_set_robust_list, &list.head, sizeof list.head) != 0) {
-      started.set_value(system_error("cannot register a mark of life with the kernel", errno));
+    if (auto added = list.add(life_); !added) {
+      started.set_value(added);
       return;
     }
     std::uint32_t nobody = 0;

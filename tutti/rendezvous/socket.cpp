@@ -56,7 +56,11 @@ FileDescriptor new_socket(int family) {
 void set_option(int fd, int level, int option, int value) { ::setsockopt(fd, level, option, &value, sizeof(value)); }
 
 Error cannot_listen(const Address& address, int error_number) {
-  return system_error("cannot listen on " + address.text(), error_number);
+  auto error = system_error("cannot listen on " + address.text(), error_number);
+  if (error_number == EADDRINUSE) {
+    error.code = Code::refused;  // somebody is there: perhaps this very job
+  }
+  return error;
 }
 
 std::uint16_t port_of(const sockaddr_storage& address) {

@@ -24,7 +24,11 @@ class ApartEngine final : public Engine {
     if (!can(call.op)) {
       return cannot(to_string(call.op));
     }
-    return meet(deadline);
+    auto met = meet(deadline);
+    if (!met) {
+      abort(met.error());  // the others may have met without this rank
+    }
+    return met;
   }
 
   void send(Rank, std::uint64_t, ConstBlock, Deadline, Done done) override { done(cannot("send")); }
@@ -38,6 +42,7 @@ class ApartEngine final : public Engine {
     const std::scoped_lock lock(mutex_);
     return broken_;
   }
+  bool on_own_thread() const override { return false; }
 
  private:
   /// The last one to come opens a key that the others wait for, in slices, so that an abort ends the wait.

@@ -47,6 +47,7 @@ TEST(Apart, EndsAtTheDeadline) {
   const auto status = engine->run({.op = Op::barrier}, Deadline::after(milliseconds(20)));
   EXPECT_EQ(status.error().code, Code::timed_out);
   EXPECT_THAT(status.error().message, HasSubstr("before all of its 2 ranks came"));
+  EXPECT_TRUE(engine->broken().has_value());
 }
 
 TEST(Apart, AnAbortEndsTheWait) {

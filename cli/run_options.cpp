@@ -57,7 +57,7 @@ Result<int> count_ranks(const RunArguments& arguments, const std::vector<Host>& 
   if (!hosts.empty()) {
     const int total =
         std::accumulate(hosts.begin(), hosts.end(), 0, [](int sum, const Host& host) { return sum + host.ranks; });
-    const auto told = arguments.ranks.empty() ? Result<int>(total) : parse_rank_count(arguments.ranks);
+    auto told = arguments.ranks.empty() ? Result<int>(total) : parse_rank_count(arguments.ranks);
     if (told && told.value() != total) {
       return bad(fmt::format("-n {} but the hosts have {} ranks together: leave -n out", told.value(), total));
     }

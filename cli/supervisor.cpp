@@ -260,6 +260,10 @@ void Supervisor::rank_ended(Rank rank, std::optional<int> status) {
   end.status = *status;
   end.after = Deadline::Clock::now() - began_;
   ends_.push_back(end);
+  if (end.good() && ranks_left_ > 0 && !server_.has_joined(rank)) {
+    // No failure, but who waits for it to join waits in vain.
+    server_.declare_lost(rank, describe(end) + ", and never joined the job");
+  }
   if (!end.good() && phase_ == Phase::running) {
     phase_ = Phase::settling;
     deadline_ = Deadline::after(kSettle);

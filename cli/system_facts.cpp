@@ -123,7 +123,7 @@ std::string find_program(const std::string& name) {
   const char* path = std::getenv("PATH");
   std::istringstream folders(path == nullptr ? "" : path);
   for (std::string folder; std::getline(folders, folder, ':');) {
-    const std::string candidate = folder + "/" + name;
+    auto candidate = fmt::format("{}/{}", folder, name);
     if (::access(candidate.c_str(), X_OK) == 0) {
       return candidate;
     }

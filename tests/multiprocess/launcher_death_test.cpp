@@ -63,6 +63,14 @@ TEST_F(LauncherDeath, BeforeItJoined) {
   EXPECT_THAT(outcome.err, ContainsRegex("tutti run: rank 1 .* was killed by SIGKILL"));
 }
 
+TEST_F(LauncherDeath, WhoLeavesWithoutJoiningIsNotWaitedFor) {
+  const Outcome outcome = run({"-n", "3", "--timeout", "50"}, {"1:exit=0", "join", "barrier=never", "sleep=60"});
+  EXPECT_NE(outcome.code, 0);
+  EXPECT_NE(outcome.code, 124) << "it was the time limit that ended it";
+  EXPECT_THAT(outcome.err, HasSubstr("rank 1"));
+  EXPECT_THAT(outcome.err, HasSubstr("never joined the job"));
+}
+
 TEST_F(LauncherDeath, InABarrierOthersAreNotBlamed) {
   // Whoever hears of the lost peer exits with 7 at once: a consequence, even if it is seen first.
   const Outcome outcome =

@@ -193,6 +193,10 @@ Status Loop::serve_hello(Session& session) {
   }
   session.let_in();
   strangers_.erase(session.id());
+  {
+    const std::scoped_lock lock(shared_.mutex);
+    shared_.joined.insert(hello.value()->rank);
+  }
   options_.log->debug("rank {} is in ({}, generation {})", to_int(hello.value()->rank), describe(*hello.value()),
                       static_cast<std::uint64_t>(generation.value()));
   if (options_.close_when_complete && job_.complete(generation.value())) {

@@ -29,6 +29,7 @@ class Loop {
     std::atomic<std::uint64_t> accepted{0}, rejected{0}, strangers{0}, members{0};
     std::mutex mutex;
     std::vector<std::pair<Rank, std::string>> lost;
+    std::set<Rank> joined;  // ever
     FileDescriptor wake;
   };
 

@@ -61,6 +61,11 @@ class EpollServer final : public Server {
             .stranger_bytes = Session::stranger_bytes()};
   }
 
+  bool has_joined(Rank rank) const override {
+    const std::scoped_lock lock(shared_.mutex);
+    return shared_.joined.contains(rank);
+  }
+
   void declare_lost(Rank rank, const std::string& sentence) override {
     {
       const std::lock_guard lock(shared_.mutex);
@@ -78,7 +83,7 @@ class EpollServer final : public Server {
 
   const pid_t owner_ = ::getpid();
   std::vector<Address> addresses_;
-  Loop::Shared shared_;
+  mutable Loop::Shared shared_;
   std::unique_ptr<Loop> loop_;
   std::jthread thread_;  // last: it ends before what it uses
 };

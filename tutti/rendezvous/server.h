@@ -54,6 +54,9 @@ class Server {
   virtual std::vector<Address> addresses() const = 0;
   virtual ServerCounters counters() const = 0;
 
+  /// Whether a rank was ever let in.
+  virtual bool has_joined(Rank rank) const = 0;
+
   /// Tells all members that a rank failed: their waiting and later calls end with Code::peer_lost and `sentence`.
   virtual void declare_lost(Rank rank, const std::string& sentence) = 0;
 };

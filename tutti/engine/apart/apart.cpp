@@ -57,7 +57,7 @@ class ApartEngine final : public Engine {
     }
     for (;;) {
       const auto slice = Deadline::after(std::min<Deadline::Clock::duration>(deadline.remaining(), kSlice));
-      const auto opened = store_->wait({key + "/open"}, slice);
+      auto opened = store_->wait({key + "/open"}, slice);
       if (opened || opened.error().code != Code::timed_out) {
         return opened;
       }

@@ -137,7 +137,7 @@ Result<pid_t> spawn(const ChildSpec& spec) {
   require(!spec.command.empty(), "a child needs a program");
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) {
-    return system_error("cannot make a pipe", errno);
+    return errno == EMFILE ? too_few_descriptors() : system_error("cannot make a pipe", errno);
   }
   const FileDescriptor read_end(ends[0]);
   FileDescriptor low(ends[1]);

@@ -5,6 +5,7 @@ torchrun comes with PyTorch. MPI launchers are looked for under --mpi (one folde
 """
 
 import argparse
+import importlib.util
 import os
 import subprocess
 import sys
@@ -52,6 +53,7 @@ class Launchers(unittest.TestCase):
         self.check([ARGUMENTS.tutti, "run", "-n", str(RANKS), "--", "sh", "-c", " ".join(self.program()) + "; exit $?"],
                    "tutti run")
 
+    @unittest.skipUnless(importlib.util.find_spec("torch"), "this Python has no torch, so no torchrun")
     def test_torchrun(self):
         self.check([sys.executable, "-m", "torch.distributed.run", f"--nproc-per-node={RANKS}", "--master-port",
                     free_port(), "--no-python", *self.program()], "torchrun", OMP_NUM_THREADS="1")

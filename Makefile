@@ -39,13 +39,13 @@ test: ## build everything and pass every test, with a short run of the fuzzers
 python-test:
 	@if [[ -x tools/python_test ]]; then tools/python_test; fi
 
-low: ## build and test levels 0-2 and the launcher alone, without LibTorch
+low: ## build and test levels 0-2 alone, without LibTorch
 	@tools/setup build test
 	@tools/configure low
 	@$(call ninja,build-low)
 	$(call ctest,build-low)
 
-sanitize: sanitize-asan sanitize-tsan ## levels 0-2 under ASAN+UBSAN, then under TSAN
+sanitize: sanitize-asan sanitize-tsan ## levels 0-2 and the tool under ASAN+UBSAN, then under TSAN
 
 # The sanitizers' shadow memory needs the kernel's usual randomization of addresses; where it is wider, it is turned off.
 narrow = $(shell (( $$(cat /proc/sys/vm/mmap_rnd_bits 2>/dev/null || echo 28) > 28 )) && setarch -R true 2>/dev/null && echo setarch -R)

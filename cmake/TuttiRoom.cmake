@@ -35,9 +35,22 @@ function(tutti_test name)
     add_test(NAME ${name} COMMAND ${name})
     set_tests_properties(${name} PROPERTIES TIMEOUT ${TEST_TIMEOUT} LABELS torch)
   else()
+    tutti_precompiled_test(${name})
     gtest_discover_tests(${name} TEST_PREFIX ${name}. DISCOVERY_TIMEOUT 60
       PROPERTIES TIMEOUT ${TEST_TIMEOUT})
   endif()
+endfunction()
+
+# GoogleMock and what every test includes anyway: two thirds of a small test's time to compile.
+function(tutti_precompiled_test target)
+  if(NOT TARGET tutti_test_pch)
+    file(WRITE ${CMAKE_BINARY_DIR}/test_pch.cpp "// Only here so that the precompiled header has a target.\n")
+    add_library(tutti_test_pch OBJECT ${CMAKE_BINARY_DIR}/test_pch.cpp)
+    target_link_libraries(tutti_test_pch PRIVATE tutti_flags GTest::gmock)
+    target_precompile_headers(tutti_test_pch PRIVATE <gmock/gmock.h> <gtest/gtest.h> <thread> <chrono> <filesystem>)
+  endif()
+  target_compile_options(${target} PRIVATE -fPIC)
+  target_precompile_headers(${target} REUSE_FROM tutti_test_pch)
 endfunction()
 
 # Reading torch/torch.h takes 16 s a file; compiled once, every target of ours reuses it.

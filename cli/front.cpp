@@ -43,7 +43,7 @@ sigset_t watched_signals(const sigset_t& ignored) {
   sigset_t set;
   sigemptyset(&set);
   sigaddset(&set, SIGCHLD);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGTSTP}) {
     if (sigismember(&ignored, signal) == 0) {
       sigaddset(&set, signal);
     }
@@ -60,6 +60,22 @@ int run_body(std::string_view name, const std::function<int(Guarded)>& body, Gua
   }
 }
 
+void give_order(int orders, int signal) {
+  const auto byte = static_cast<unsigned char>(signal);
+  [[maybe_unused]] const auto written = ::write(orders, &byte, 1);
+}
+
+/// Stops this process as Ctrl-Z would, until somebody continues it. Where nobody could (the process that started it is
+/// gone, or in another session) the kernel does not stop it, and this returns at once.
+void stop_until_continued() {
+  sigset_t stop;
+  sigemptyset(&stop);
+  sigaddset(&stop, SIGTSTP);
+  ::raise(SIGTSTP);
+  ::sigprocmask(SIG_UNBLOCK, &stop, nullptr);  // takes effect here
+  ::sigprocmask(SIG_BLOCK, &stop, nullptr);
+}
+
 /// Passes orders on until the guarded process has ended; its wait status.
 int stay_in_front(pid_t guarded, const sigset_t& watched, int orders) {
   std::optional<int> ended;
@@ -71,9 +87,13 @@ int stay_in_front(pid_t guarded, const sigset_t& watched, int orders) {
           ended = status;
         }
       });
+    } else if (signal == SIGTSTP) {
+      // The terminal stops this process alone: the others are in groups of their own.
+      give_order(orders, SIGSTOP);
+      stop_until_continued();
+      give_order(orders, SIGCONT);
     } else if (signal > 0) {
-      const auto byte = static_cast<unsigned char>(signal);
-      [[maybe_unused]] const auto written = ::write(orders, &byte, 1);
+      give_order(orders, signal);
     }
   }
   return *ended;

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <sys/epoll.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -88,18 +87,14 @@ class HostAgent : public RankListener {
   }
 
   Status watch_everything() {
-    sigset_t child_signal;
-    sigemptyset(&child_signal);
-    sigaddset(&child_signal, SIGCHLD);
-    children_ = FileDescriptor(::signalfd(-1, &child_signal, SFD_CLOEXEC | SFD_NONBLOCK));
-    if (!children_.valid()) {
-      return system_error("cannot watch children", errno);
+    auto children = watch_children(loop_, [this](pid_t pid, int status) { pass_on(pid, status); });
+    if (!children) {
+      return children.error();
     }
-    // Any order of the front means the end: who started the agent is going away.
+    children_ = std::move(children).value();
     const std::pair<int, EventLoop::Handler> watches[] = {
         {STDIN_FILENO, [this](auto) { on_input(); }},
-        {guarded_.orders.get(), [this](auto) { leave_at_once(); }},
-        {children_.get(), [this](auto) { on_children(); }},
+        {guarded_.orders.get(), [this](auto) { on_orders(); }},
         {writer_.wakeup(), [this](auto) { on_writer(); }},
     };
     for (const auto& [fd, handler] : watches) {
@@ -108,6 +103,20 @@ class HostAgent : public RankListener {
       }
     }
     return {};
+  }
+
+  void on_orders() {
+    unsigned char signal = 0;
+    if (::read(guarded_.orders.get(), &signal, 1) != 1 || !only_pauses(signal)) {
+      leave_at_once();  // who started the agent is going away
+    }
+    signal_ranks(signal);
+  }
+
+  void signal_ranks(int signal) {
+    if (ranks_) {
+      ranks_->signal_ranks(signal);
+    }
   }
 
   void on_input() {
@@ -129,12 +138,12 @@ class HostAgent : public RankListener {
     switch (frame.type) {
       case FrameType::share: share_ = frame.payload; break;
       case FrameType::secret: start(frame.payload); break;
-      case FrameType::signal:
-        stopping_ = true;
-        if (ranks_) {
-          ranks_->signal_ranks(static_cast<int>(PayloadReader(frame.payload).number()));
-        }
+      case FrameType::signal: {
+        const auto signal = static_cast<int>(PayloadReader(frame.payload).number());
+        stopping_ = stopping_ || !only_pauses(signal);
+        signal_ranks(signal);
         break;
+      }
       case FrameType::kill:
         killed_ = true;
         if (ranks_) {
@@ -174,13 +183,6 @@ class HostAgent : public RankListener {
     if (ranks_) {
       ranks_->child_ended(pid, status);
     }
-  }
-
-  void on_children() {
-    signalfd_siginfo info;
-    while (::read(children_.get(), &info, sizeof info) > 0) {
-    }
-    reap([this](pid_t pid, int status) { pass_on(pid, status); });
   }
 
   void on_writer() {

@@ -9,6 +9,7 @@
 #include <csignal>
 
 #include "cli/rank_environment.h"
+#include "cli/reaper.h"
 #include "cli/system_facts.h"
 
 namespace tutti::cli {
@@ -134,6 +135,11 @@ void LocalRanks::signal_ranks(int signal) {
 }
 
 void LocalRanks::kill_ranks() { signal_ranks(SIGKILL); }
+
+bool LocalRanks::dying() const {
+  return std::any_of(processes_.begin(), processes_.end(),
+                     [](const Process& process) { return process.running && is_exiting(process.pid); });
+}
 
 bool LocalRanks::groups_left() const {
   return std::any_of(processes_.begin(), processes_.end(),

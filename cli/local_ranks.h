@@ -28,6 +28,7 @@ class LocalRanks : public RankRunner {
   bool child_ended(pid_t pid, int status) override;
   void signal_ranks(int signal) override;
   void kill_ranks() override;
+  bool dying() const override;
   bool groups_left() const override;
   void pause(bool paused) override;
   bool needs_children() const override { return false; }

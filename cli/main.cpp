@@ -11,16 +11,19 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "cli/bench_command.h"
 #include "cli/doctor.h"
 #include "cli/host_agent.h"
+#include "cli/parse.h"
 #include "cli/run_command.h"
 #include "tutti/version.h"
 
 namespace {
 
 using Arguments = std::vector<std::string>;
-
-constexpr int kUsageError = 2;
+using tutti::cli::complain;
+using tutti::cli::kUsageError;
+using tutti::cli::parse;
 
 constexpr const char* kRunExamples =
     "Examples:\n"
@@ -30,26 +33,6 @@ constexpr const char* kRunExamples =
     "\n"
     "Exit code: 0 when all ranks ended with 0; else that of the first rank that failed (128 + signal when it was\n"
     "killed); 130 after Ctrl-C; 124 after --timeout; 127 when the program is not there.";
-
-int complain(const std::string& command, const std::string& sentence) {
-  // Some parser messages have a second line; an error is one.
-  // Not fmt::print, which throws when standard error takes nothing: the exit code still tells.
-  std::fputs(fmt::format("{}: {}\n", command, sentence.substr(0, sentence.find('\n'))).c_str(), stderr);
-  return kUsageError;
-}
-
-/// Parses with the usual ends: help is printed and is a success, an error is one line. Negative: go on.
-int parse(CLI::App& app, const std::string& command, Arguments arguments) {
-  try {
-    app.parse(Arguments(arguments.rbegin(), arguments.rend()));  // the parser takes them from the back
-  } catch (const CLI::CallForHelp&) {
-    fmt::print("{}", app.help());
-    return 0;
-  } catch (const CLI::ParseError& error) {
-    return complain(command, fmt::format("{} (see {} --help)", error.what(), command));
-  }
-  return -1;
-}
 
 int run(const Arguments& arguments) {
   CLI::App app("Run a program as the ranks of a job: tutti run [OPTIONS] -- PROGRAM [ARGUMENTS]", "tutti run");
@@ -85,6 +68,7 @@ struct Command {
 
 constexpr Command kCommands[] = {
     {"run", "run a program as the ranks of a job", run},
+    {"bench", "measure collectives", tutti::cli::bench_command},
     {"doctor", "tell what this machine has, and what that means for a run", doctor},
     {"host-agent", nullptr, host_agent},
 };

@@ -2,6 +2,7 @@
 
 #include <sys/types.h>
 
+#include <csignal>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -48,6 +49,9 @@ class RankListener {
   virtual void runner_says(const std::string& line) = 0;
 };
 
+/// Whether a signal only holds ranks up, or lets them go on. Every other one means that they are to end.
+inline bool only_pauses(int signal) { return signal == SIGSTOP || signal == SIGCONT; }
+
 /// Something that runs ranks: processes of this host, or an agent on another one. Used by one thread, the supervisor's.
 class RankRunner {
  public:
@@ -61,6 +65,9 @@ class RankRunner {
   virtual void signal_ranks(int signal) = 0;
   /// Ends its ranks at once.
   virtual void kill_ranks() = 0;
+  /// Whether the kernel is taking a rank down, which takes seconds where it has much memory; its end is not known yet.
+  /// False where nobody can tell.
+  virtual bool dying() const = 0;
   /// Whether a process group of its ranks still has a process, also when the rank itself has ended.
   virtual bool groups_left() const = 0;
   /// While paused it reads no output, so that ranks that print wait.

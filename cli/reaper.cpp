@@ -1,8 +1,11 @@
 #include "cli/reaper.h"
 
 #include <dirent.h>
+#include <sys/epoll.h>
 #include <sys/prctl.h>
+#include <sys/signalfd.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <charconv>
@@ -25,8 +28,15 @@ struct FileClose {
   void operator()(std::FILE* file) const { std::fclose(file); }
 };
 
-/// Parent of a process, from /proc/PID/stat; nullopt when it is gone or a zombie.
-std::optional<pid_t> living_parent(pid_t pid) {
+/// A process as /proc/PID/stat has it.
+struct ProcessStat {
+  char state = 0;
+  pid_t parent = 0;
+  unsigned flags = 0;  ///< the kernel's PF_...
+};
+
+/// Nullopt when it is gone.
+std::optional<ProcessStat> read_stat(pid_t pid) {
   char path[64];
   std::snprintf(path, sizeof path, "/proc/%d/stat", pid);
   const std::unique_ptr<std::FILE, FileClose> file(std::fopen(path, "re"));
@@ -38,12 +48,12 @@ std::optional<pid_t> living_parent(pid_t pid) {
   text[length] = '\0';
   // The name stands in parentheses and may itself hold any character: the last one closes it.
   const char* after_name = std::strrchr(text, ')');
-  char state = 0;
-  int parent = 0;
-  if (after_name == nullptr || std::sscanf(after_name + 1, " %c %d", &state, &parent) != 2 || state == 'Z') {
+  ProcessStat stat;
+  if (after_name == nullptr ||
+      std::sscanf(after_name + 1, " %c %d %*d %*d %*d %*d %u", &stat.state, &stat.parent, &stat.flags) != 3) {
     return std::nullopt;
   }
-  return parent;
+  return stat;
 }
 
 }  // namespace
@@ -67,8 +77,8 @@ std::vector<pid_t> descendants(pid_t root) {
     if (std::from_chars(entry->d_name, end, pid).ptr != end) {
       continue;
     }
-    if (const auto parent = living_parent(pid)) {
-      children_of.emplace(*parent, pid);
+    if (const auto stat = read_stat(pid); stat && stat->state != 'Z') {
+      children_of.emplace(stat->parent, pid);
     }
   }
   std::vector<pid_t> found{root};
@@ -80,6 +90,12 @@ std::vector<pid_t> descendants(pid_t root) {
   }
   found.erase(found.begin());
   return found;
+}
+
+bool is_exiting(pid_t pid) {
+  constexpr unsigned kExiting = 0x4;  // PF_EXITING, which no header for programs has
+  const auto stat = read_stat(pid);
+  return stat && (stat->flags & kExiting) != 0;
 }
 
 bool reap(const Reaped& reaped) {
@@ -94,6 +110,26 @@ bool reap(const Reaped& reaped) {
       return false;
     }
   }
+}
+
+Result<FileDescriptor> watch_children(EventLoop& loop, Reaped reaped) {
+  sigset_t child_signal;
+  sigemptyset(&child_signal);
+  sigaddset(&child_signal, SIGCHLD);
+  FileDescriptor signals(::signalfd(-1, &child_signal, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!signals.valid()) {
+    return system_error("cannot watch children", errno);
+  }
+  const auto handler = [fd = signals.get(), reaped = std::move(reaped)](std::uint32_t) {
+    signalfd_siginfo info;
+    while (::read(fd, &info, sizeof info) > 0) {
+    }
+    reap(reaped);
+  };
+  if (const Status watched = loop.watch(signals.get(), EPOLLIN, handler); !watched) {
+    return watched.error();
+  }
+  return signals;
 }
 
 bool end_descendants(Deadline deadline, const Reaped& reaped) {

@@ -1,14 +1,15 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "cli/agent_pipes.h"
 #include "cli/child.h"
 #include "cli/event_loop.h"
 #include "cli/frames.h"
 #include "cli/job_output.h"
-#include "cli/line_splitter.h"
 #include "cli/rank_runner.h"
 #include "tutti/base/file_descriptor.h"
 #include "tutti/rendezvous/secret.h"
@@ -37,25 +38,24 @@ class RemoteRanks : public RankRunner {
   bool child_ended(pid_t pid, int status) override;
   void signal_ranks(int signal) override;
   void kill_ranks() override;
-  bool groups_left() const override { return output_.valid(); }
-  void pause(bool paused) override;
-  bool needs_children() const override { return output_.valid(); }
-  void no_more_output() override;
-  bool drained() const override { return !output_.valid() && !errors_.valid(); }
+  bool dying() const override { return false; }
+  bool groups_left() const override { return pipes_.output_open(); }
+  void pause(bool paused) override { pipes_.pause(paused); }
+  bool needs_children() const override { return pipes_.output_open(); }
+  void no_more_output() override { pipes_.finish(); }
+  bool drained() const override { return !pipes_.output_open() && !pipes_.errors_open(); }
 
  private:
-  Status watch_output();
   Status watch_greeting();
   void on_greeting_limit();
-  void send(const Frame& frame);
-  void write_some();
-  void read_output();
-  void read_errors();
+  void on_output(std::string_view bytes);
+  void on_output_end();
+  void on_error_line(std::string_view line);
+  void send(const Frame& frame) { pipes_.send(encode(frame)); }
   /// False: what came is not for us.
   bool take_bytes(std::string_view bytes);
   bool take_greeting(std::string_view& bytes);
   bool take_frame(const Frame& frame);
-  void close_output();
   void fail(const std::string& sentence, int code);
   void lose_ranks();
   std::string agent_end() const;
@@ -63,21 +63,13 @@ class RemoteRanks : public RankRunner {
   Options options_;
   EventLoop& loop_;
   RankListener& listener_;
-  pid_t pid_ = 0;
-  int agent_status_ = 0;
-  bool agent_ended_ = false;
-  FileDescriptor input_;
-  FileDescriptor output_;
-  FileDescriptor errors_;
+  AgentPipes pipes_;
+  std::optional<int> agent_status_;  ///< once it has ended
   FileDescriptor greeting_timer_;
-  std::string unsent_;
-  bool writing_ = false;
-  bool paused_ = false;
   bool greeted_ = false;
   bool failed_ = false;
   std::string before_greeting_;
   FrameReader reader_;
-  LineSplitter error_lines_;
   Tail last_errors_;
   std::vector<bool> ended_;  ///< by local rank
 };

@@ -1,7 +1,6 @@
 #include "cli/supervisor.h"
 
 #include <sys/epoll.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,13 +19,9 @@ namespace {
 
 /// How long after the first failure others may still turn out to be its cause.
 constexpr std::chrono::milliseconds kSettle{250};
-/// How long a killed process may take to be gone.
-constexpr std::chrono::seconds kKillWait{1};
+/// How often to look then whether one who began to go earlier has gone.
+constexpr std::chrono::milliseconds kLook{50};
 constexpr int kTimedOut = 124;  // as timeout(1) has it
-
-Deadline::Clock::duration ticks(Supervisor::Seconds seconds) {
-  return std::chrono::duration_cast<Deadline::Clock::duration>(seconds);
-}
 
 const Deadline& earlier(const Deadline& a, const Deadline& b) { return b.at() < a.at() ? b : a; }
 
@@ -39,7 +34,7 @@ Supervisor::Supervisor(Options options, Guarded guarded, EventLoop& loop, Writer
       writer_(writer),
       server_(server),
       output_(options_.world_size, options_.output, writer),
-      ranks_(static_cast<std::size_t>(options_.world_size)),
+      inquest_(options_.world_size, server),
       ranks_left_(options_.world_size) {}
 
 Supervisor::~Supervisor() {
@@ -56,7 +51,8 @@ int Supervisor::run() {
   }
   Status ready = watch_everything();
   if (ready) {
-    ready = start_runners();
+    job_limit_ = options_.timeout ? Deadline::after(*options_.timeout) : Deadline::never();
+    ready = runners_.start();
   }
   if (!ready) {
     failure_ = ready.error().message;
@@ -72,33 +68,15 @@ int Supervisor::run() {
 }
 
 Status Supervisor::watch_everything() {
-  sigset_t child_signal;
-  sigemptyset(&child_signal);
-  sigaddset(&child_signal, SIGCHLD);
-  children_ = FileDescriptor(::signalfd(-1, &child_signal, SFD_CLOEXEC | SFD_NONBLOCK));
-  if (!children_.valid()) {
-    return system_error("cannot watch children", errno);
+  auto children = watch_children(loop_, [this](pid_t pid, int status) { runners_.child_ended(pid, status); });
+  if (!children) {
+    return children.error();
   }
+  children_ = std::move(children).value();
   if (Status orders = loop_.watch(guarded_.orders.get(), EPOLLIN, [this](auto) { on_orders(); }); !orders) {
     return orders;
   }
-  if (Status ended = loop_.watch(children_.get(), EPOLLIN, [this](auto) { on_children(); }); !ended) {
-    return ended;
-  }
   return loop_.watch(writer_.wakeup(), EPOLLIN, [this](auto) { on_writer(); });
-}
-
-Status Supervisor::start_runners() {
-  began_ = Deadline::Clock::now();
-  if (options_.timeout) {
-    job_limit_ = Deadline::after(ticks(*options_.timeout));
-  }
-  for (const auto& runner : runners_) {
-    if (Status started = runner->start(); !started) {
-      return started;
-    }
-  }
-  return {};
 }
 
 void Supervisor::on_orders() {
@@ -112,6 +90,10 @@ void Supervisor::on_orders() {
 }
 
 void Supervisor::obey(int signal) {
+  if (only_pauses(signal)) {
+    runners_.signal_ranks(signal);
+    return;
+  }
   const int code = 128 + signal;
   if (over()) {
     leave_at_once(code_ == 0 ? code : code_);  // only output is left, and nobody takes it
@@ -124,23 +106,6 @@ void Supervisor::obey(int signal) {
                                  : "tutti run: stopping on " + signal_text(signal));
     stop(signal == SIGINT ? SIGINT : SIGTERM, code);
   }
-}
-
-void Supervisor::reap_children() {
-  reap([this](pid_t pid, int status) {
-    for (const auto& runner : runners_) {
-      if (runner->child_ended(pid, status)) {
-        return;
-      }
-    }
-  });
-}
-
-void Supervisor::on_children() {
-  signalfd_siginfo info;
-  while (::read(children_.get(), &info, sizeof info) > 0) {
-  }
-  reap_children();
 }
 
 void Supervisor::on_writer() {
@@ -161,9 +126,7 @@ void Supervisor::on_writer() {
     }
   }
   if (!writer_.full()) {
-    for (const auto& runner : runners_) {
-      runner->pause(false);
-    }
+    runners_.pause(false);
   }
 }
 
@@ -178,14 +141,12 @@ void Supervisor::on_deadline() {
   }
   if (second_signal_.expired()) {
     second_signal_ = Deadline::never();
-    for (const auto& runner : runners_) {
-      runner->signal_ranks(SIGTERM);
-    }
+    runners_.signal_ranks(SIGTERM);
   }
   if (deadline_.expired()) {
     deadline_ = Deadline::never();
     if (phase_ == Phase::settling) {
-      judge();
+      settle();
     } else if (phase_ == Phase::stopping) {
       kill_now();
     } else if (phase_ == Phase::killing) {
@@ -199,16 +160,22 @@ bool Supervisor::over() const {
   if (ranks_left_ > 0 || phase_ == Phase::settling) {
     return false;
   }
-  return phase_ != Phase::stopping ||
-         std::none_of(runners_.begin(), runners_.end(), [](const auto& runner) { return runner->groups_left(); });
+  return phase_ != Phase::stopping || !runners_.groups_left();
+}
+
+/// Who fails because of another may be quicker than that one, which may have much to clean up: a large memory, say.
+void Supervisor::settle() {
+  if (!settle_limit_.expired() && (runners_.dying() || inquest_.culprit_may_come())) {
+    deadline_ = Deadline::after(kLook);
+  } else {
+    judge();
+  }
 }
 
 void Supervisor::judge() {
-  const auto blamed = first_failure(ends_);
-  require(blamed.has_value(), "judging needs a failure");
-  blamed_ = ends_[*blamed];
-  server_.declare_lost(blamed_->rank, describe(*blamed_));
-  stop(SIGTERM, exit_code(*blamed_));
+  const RankEnd& blamed = inquest_.judge();
+  server_.declare_lost(blamed.rank, describe(blamed));
+  stop(SIGTERM, exit_code(blamed));
 }
 
 void Supervisor::stop(int signal, int code) {
@@ -217,35 +184,27 @@ void Supervisor::stop(int signal, int code) {
   if (options_.store_log) {
     options_.store_log->set_level(spdlog::level::off);
   }
-  deadline_ = Deadline::after(ticks(options_.grace));
+  deadline_ = Deadline::after(options_.grace);
   if (signal == SIGINT) {
-    second_signal_ = Deadline::after(ticks(options_.grace / 2));
+    second_signal_ = Deadline::after(options_.grace / 2);
   }
-  for (const auto& runner : runners_) {
-    runner->signal_ranks(signal);
-    runner->signal_ranks(SIGCONT);  // a stopped one would not hear it
-  }
+  runners_.signal_ranks(signal);
+  runners_.signal_ranks(SIGCONT);  // a stopped one would not hear it
 }
 
 void Supervisor::kill_now() {
   phase_ = Phase::killing;
   second_signal_ = Deadline::never();
   deadline_ = Deadline::after(kKillWait);
-  for (const auto& runner : runners_) {
-    runner->kill_ranks();
-  }
+  runners_.kill_ranks();
 }
 
-void Supervisor::rank_started(Rank rank, pid_t pid, std::string_view host) {
-  ranks_[to_index(rank)] = {.rank = rank, .pid = pid, .host = std::string(host)};
-}
+void Supervisor::rank_started(Rank rank, pid_t pid, std::string_view host) { inquest_.rank_started(rank, pid, host); }
 
 void Supervisor::rank_output(Rank rank, Stream stream, std::string_view bytes) {
   output_.bytes(rank, stream, bytes);
   if (writer_.full()) {
-    for (const auto& runner : runners_) {
-      runner->pause(true);
-    }
+    runners_.pause(true);
   }
 }
 
@@ -253,13 +212,14 @@ void Supervisor::rank_output_end(Rank rank, Stream stream) { output_.end(rank, s
 
 void Supervisor::rank_ended(Rank rank, std::optional<int> status) {
   --ranks_left_;
-  if (!status || (phase_ != Phase::running && phase_ != Phase::settling)) {
+  if (phase_ != Phase::running && phase_ != Phase::settling) {
     return;
   }
-  RankEnd end = ranks_[to_index(rank)];
-  end.status = *status;
-  end.after = Deadline::Clock::now() - began_;
-  ends_.push_back(end);
+  if (!status) {
+    inquest_.rank_vanished(rank);
+    return;
+  }
+  const RankEnd end = inquest_.rank_ended(rank, *status);
   if (end.good() && ranks_left_ > 0 && !server_.has_joined(rank)) {
     // No failure, but who waits for it to join waits in vain.
     server_.declare_lost(rank, describe(end) + ", and never joined the job");
@@ -267,6 +227,7 @@ void Supervisor::rank_ended(Rank rank, std::optional<int> status) {
   if (!end.good() && phase_ == Phase::running) {
     phase_ = Phase::settling;
     deadline_ = Deadline::after(kSettle);
+    settle_limit_ = Deadline::after(std::max(options_.grace, Seconds(kSettle)));
   }
   if (phase_ == Phase::settling && (hard_death(end) || ranks_left_ == 0)) {
     judge();
@@ -283,110 +244,5 @@ void Supervisor::runner_failed(Rank share_first, const std::string& sentence, in
 }
 
 void Supervisor::runner_says(const std::string& line) { output_.say("tutti run: " + line); }
-
-void Supervisor::finish() {
-  wait_for_runners();
-  const bool clean = end_descendants(Deadline::after(kKillWait), [this](pid_t pid, int status) {
-    for (const auto& runner : runners_) {
-      runner->child_ended(pid, status);
-    }
-  });
-  if (!clean) {
-    output_.say("tutti run: some processes have not ended yet; the kernel will end them when it can");
-  }
-  for (const auto& runner : runners_) {
-    runner->no_more_output();
-  }
-  const bool shown = drain();
-  on_writer();  // what the last writes met
-  print_verdict();
-  if (code_ == 0 && output_lost_) {
-    code_ = 1;
-  }
-  if (!shown || !drain()) {
-    writer_.flush_errors(Deadline::after(kKillWait));
-    leave_at_once(code_);
-  }
-}
-
-void Supervisor::wait_for_runners() {
-  if (phase_ == Phase::killing) {
-    for (const auto& runner : runners_) {
-      runner->kill_ranks();
-    }
-  }
-  const auto waiting = [this] {
-    return std::any_of(runners_.begin(), runners_.end(), [](const auto& runner) { return runner->needs_children(); });
-  };
-  const Deadline patience = Deadline::after(kKillWait);
-  const Deadline for_output = output_patience();
-  while (waiting() && (!patience.expired() || (writer_.full() && !impatient_ && !for_output.expired()))) {
-    loop_.run_once(Deadline::after(std::chrono::milliseconds(20)));
-  }
-}
-
-/// A job that ended by itself waits for its reader; one that was ended must end, also when nobody reads.
-Deadline Supervisor::output_patience() const {
-  if (impatient_) {
-    return Deadline::after(kKillWait);
-  }
-  return phase_ == Phase::running ? Deadline::never()
-                                  : Deadline::after(std::max(ticks(options_.grace), ticks(kKillWait)));
-}
-
-/// Until all output is written; false when its reader took nothing for too long. A signal in between leaves at once.
-bool Supervisor::drain() {
-  Deadline patience = output_patience();
-  std::uint64_t pieces = writer_.pieces();
-  const auto given_up = [&] {
-    if (const auto now = writer_.pieces(); now != pieces && !impatient_) {  // slow, but it reads
-      pieces = now;
-      patience = output_patience();
-    }
-    return patience.expired();
-  };
-  constexpr std::chrono::milliseconds kTurn{20};
-  const auto drained = [this] {
-    return std::all_of(runners_.begin(), runners_.end(), [](const auto& runner) { return runner->drained(); });
-  };
-  while (!drained()) {
-    if (given_up()) {
-      return false;
-    }
-    loop_.run_once(Deadline::after(kTurn));
-    for (const auto& runner : runners_) {
-      runner->no_more_output();
-    }
-  }
-  while (!writer_.flush(Deadline::after(kTurn))) {
-    if (given_up()) {
-      return false;
-    }
-    loop_.run_once(Deadline::now());
-  }
-  return true;
-}
-
-void Supervisor::print_verdict() {
-  if (!failure_.empty()) {
-    output_.say("tutti run: " + failure_);
-  }
-  if (!blamed_) {
-    return;
-  }
-  const std::string leavers = early_leavers(ends_, *blamed_);
-  output_.say("tutti run: " + describe(*blamed_) + (leavers.empty() ? "" : "; " + leavers));
-  for (const std::string& line : output_.last_lines(blamed_->rank)) {
-    output_.say("  | " + line);
-  }
-}
-
-void Supervisor::leave_at_once(int code) {
-  for (const auto& runner : runners_) {
-    runner->kill_ranks();
-  }
-  end_descendants(Deadline::after(kKillWait), [](pid_t, int) {});
-  ::_exit(code);
-}
 
 }  // namespace tutti::cli

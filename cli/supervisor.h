@@ -6,11 +6,12 @@
 #include <string>
 #include <vector>
 
+#include "cli/all_ranks.h"
 #include "cli/event_loop.h"
 #include "cli/front.h"
+#include "cli/inquest.h"
 #include "cli/job_output.h"
 #include "cli/rank_runner.h"
-#include "cli/verdict.h"
 #include "cli/writer.h"
 #include "tutti/base/deadline.h"
 #include "tutti/base/log.h"
@@ -36,7 +37,7 @@ class Supervisor : public RankListener {
   ~Supervisor() override;
 
   /// Before `run`. Together the runners have all ranks.
-  void add(std::unique_ptr<RankRunner> runner) { runners_.push_back(std::move(runner)); }
+  void add(std::unique_ptr<RankRunner> runner) { runners_.add(std::move(runner)); }
 
   /// Runs the job; what the tool exits with. Does not return when the front died, or when nobody takes the output of a
   /// job that was ended: then the process ends at once.
@@ -50,22 +51,23 @@ class Supervisor : public RankListener {
   void runner_says(const std::string& line) override;
 
  private:
-  /// running -> settling (somebody failed: who was first?) -> stopping (others have their grace) -> killing.
+  /// running -> settling (somebody failed: who was it really?) -> stopping (others have their grace) -> killing.
   enum class Phase { running, settling, stopping, killing };
 
+  /// How long a killed process may take to be gone.
+  static constexpr std::chrono::seconds kKillWait{1};
+
   Status watch_everything();
-  Status start_runners();
   void on_orders();
-  void on_children();
   void on_writer();
   void on_deadline();
 
+  void settle();
   void judge();
   void stop(int signal, int code);
   void obey(int signal);
   void kill_now();
   bool over() const;
-  void reap_children();
 
   void finish();
   void wait_for_runners();
@@ -82,17 +84,15 @@ class Supervisor : public RankListener {
   rendezvous::Server& server_;
   JobOutput output_;
   FileDescriptor children_;  ///< readable when a child ended
-  std::vector<std::unique_ptr<RankRunner>> runners_;
+  AllRanks runners_;
+  Inquest inquest_;
 
   Phase phase_ = Phase::running;
   Deadline deadline_ = Deadline::never();       ///< end of the phase
+  Deadline settle_limit_ = Deadline::never();   ///< until when a slow culprit is waited for
   Deadline second_signal_ = Deadline::never();  ///< when SIGTERM follows a SIGINT that was not obeyed
   Deadline job_limit_ = Deadline::never();
-  Deadline::Clock::time_point began_ = Deadline::Clock::now();
-  std::vector<RankEnd> ranks_;  ///< by rank: who and where
   int ranks_left_ = 0;
-  std::vector<RankEnd> ends_;  ///< until the stop began
-  std::optional<RankEnd> blamed_;
   std::string failure_;  ///< of a runner, in place of a rank
   int code_ = 0;
   bool output_lost_ = false;  ///< something could not be written: not a success

@@ -15,11 +15,15 @@ std::string signal_text(int signal) {
   return name == nullptr ? fmt::format("signal {}", signal) : fmt::format("SIG{} (signal {})", name, signal);
 }
 
+std::string end_text(int status) {
+  return WIFSIGNALED(status) ? "was killed by " + signal_text(WTERMSIG(status))
+                             : fmt::format("exited with code {}", WEXITSTATUS(status));
+}
+
 std::string describe(const RankEnd& end) {
   const std::string host = end.host.empty() ? "" : " on " + end.host;
-  const std::string how = WIFSIGNALED(end.status) ? "was killed by " + signal_text(WTERMSIG(end.status))
-                                                  : fmt::format("exited with code {}", WEXITSTATUS(end.status));
-  return fmt::format("rank {} (pid {}{}) {} after {:.1f} s", to_int(end.rank), end.pid, host, how, end.after.count());
+  return fmt::format("rank {} (pid {}{}) {} after {:.1f} s", to_int(end.rank), end.pid, host, end_text(end.status),
+                     end.after.count());
 }
 
 bool hard_death(const RankEnd& end) { return WIFSIGNALED(end.status) && WTERMSIG(end.status) != SIGABRT; }
@@ -33,7 +37,9 @@ std::optional<std::size_t> first_failure(const std::vector<RankEnd>& ends) {
     if (hard_death(ends[i])) {
       return i;
     }
-    blamed = blamed.value_or(i);
+    if (!blamed || ends[i].lost_after < ends[*blamed].lost_after) {
+      blamed = i;
+    }
   }
   return blamed;
 }

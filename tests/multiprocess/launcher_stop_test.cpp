@@ -156,11 +156,11 @@ TEST_F(LauncherStop, AReaderThatNeverReadsHoldsUpNoEnd) {
 
 TEST_F(LauncherStop, IgnoredSignalsStayIgnored) {
   const auto tool = start({.arguments = {"run", "-n", "3", rank_program_path(), "say=ready", "sleep=1", "say=done"},
-                           .wrapper = after_shell("trap '' HUP INT TERM")});
+                           .wrapper = after_shell("trap '' HUP INT TERM TSTP")});
   ASSERT_TRUE(tool->saw("ready", 3));
   const pid_t supervisor = supervisor_of(*tool);
   ASSERT_GT(supervisor, 0);
-  for (const int signal : {SIGHUP, SIGINT, SIGTERM}) {
+  for (const int signal : {SIGHUP, SIGINT, SIGTERM, SIGTSTP}) {
     tool->signal(signal);
     ::kill(supervisor, signal);
   }

@@ -1,14 +1,19 @@
-// On a terminal: colour, and a Ctrl-C that the terminal itself turns into a signal for its foreground group.
+// On a terminal: colour, and Ctrl-C and Ctrl-Z, which the terminal itself turns into a signal for its foreground group.
 #include <poll.h>
 #include <pty.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <thread>
 
 #include <gmock/gmock.h>
 
 #include "tests/multiprocess/launched_tool.h"
+#include "tests/multiprocess/process_scan.h"
 
 namespace tutti::tests {
 namespace {
@@ -27,25 +32,41 @@ class LauncherTerminal : public LauncherTest {
   }
 
   /// `tutti run OPTIONS -- rank_program VERBS` in a session of its own, on a new terminal.
-  void start_on_terminal(const Words& options, const Words& verbs) {
-    Words words{tool_path(), "run"};
-    words.insert(words.end(), options.begin(), options.end());
-    words.insert(words.end(), {"--", rank_program_path()});
-    words.insert(words.end(), verbs.begin(), verbs.end());
-    std::vector<char*> arguments;
-    for (std::string& word : words) {
-      arguments.push_back(word.data());
-    }
-    arguments.push_back(nullptr);
-    int master = -1;
-    pid_ = ::forkpty(&master, nullptr, nullptr, nullptr);
-    if (pid_ == 0) {
-      ::setenv("RANK_PROGRAM_REPORT", folder().c_str(), 1);
-      ::execv(arguments[0], arguments.data());
-      ::_exit(99);
-    }
-    terminal_ = FileDescriptor(master);
+  void start_on_terminal(const Words& options, const Words& verbs) { start_as({}, options, verbs); }
+
+  /// The same, as a job of a shell: Ctrl-Z stops it, Enter lets it go on in the foreground.
+  void start_in_shell(const Words& options, const Words& verbs) {
+    start_as({"sh", "-c", "set -m; \"$@\"; echo stopped with $?; read enter; fg", "sh"}, options, verbs);
   }
+
+  /// Living ranks of the job.
+  std::vector<pid_t> ranks() const {
+    std::vector<pid_t> found;
+    for (const pid_t pid : job_processes()) {
+      if (file_text("/proc/" + std::to_string(pid) + "/comm") == "rank_program\n") {
+        found.push_back(pid);
+      }
+    }
+    return found;
+  }
+
+  /// Whether all of so many ranks get into a state within half a minute.
+  bool ranks_are(char state, std::size_t count) const {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (std::chrono::steady_clock::now() < end) {
+      const auto pids = ranks();
+      if (pids.size() == count &&
+          std::all_of(pids.begin(), pids.end(), [=](pid_t pid) { return state_of(pid) == state; })) {
+        return true;
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    return false;
+  }
+
+  /// What ranks wait for that are told to `await` it.
+  std::string signpost() const { return folder() + "/go"; }
+  void let_ranks_go() const { std::ofstream(signpost()) << "go\n"; }
 
   void type(const std::string& keys) const {
     EXPECT_EQ(::write(terminal_.get(), keys.data(), keys.size()), std::ssize(keys));
@@ -75,8 +96,29 @@ class LauncherTerminal : public LauncherTest {
   }
 
   const std::string& shown() const { return shown_; }
+  void forget_shown() { shown_.clear(); }
 
  private:
+  void start_as(Words words, const Words& options, const Words& verbs) {
+    words.insert(words.end(), {tool_path(), "run"});
+    words.insert(words.end(), options.begin(), options.end());
+    words.insert(words.end(), {"--", rank_program_path()});
+    words.insert(words.end(), verbs.begin(), verbs.end());
+    std::vector<char*> arguments;
+    for (std::string& word : words) {
+      arguments.push_back(word.data());
+    }
+    arguments.push_back(nullptr);
+    int master = -1;
+    pid_ = ::forkpty(&master, nullptr, nullptr, nullptr);
+    if (pid_ == 0) {
+      ::setenv("RANK_PROGRAM_REPORT", folder().c_str(), 1);
+      ::execvp(arguments[0], arguments.data());
+      ::_exit(99);
+    }
+    terminal_ = FileDescriptor(master);
+  }
+
   int count(const std::string& text) const {
     int found = 0;
     for (auto at = shown_.find(text); at != std::string::npos; at = shown_.find(text, at + 1)) {
@@ -124,6 +166,44 @@ TEST_F(LauncherTerminal, CtrlCTwiceIsAtOnce) {
   ASSERT_TRUE(shows("press Ctrl-C again"));
   type("\x03");
   EXPECT_EQ(exit_code(), 130);
+}
+
+TEST_F(LauncherTerminal, CtrlZStopsTheRanksToo) {
+  const Words here{"-n", "3"};
+  const Words behind_agents{"--hosts", "localhost:1,127.0.0.1:2", "--launch-agent", ""};
+  for (const Words& options : {here, behind_agents}) {
+    start_in_shell(options, {"say=ready", "await=" + signpost(), "say=done"});
+    ASSERT_TRUE(shows("ready", 3));
+    type("\x1a");
+    ASSERT_TRUE(shows("stopped with 148")) << shown();  // 128 + SIGTSTP
+    ASSERT_TRUE(ranks_are('T', 3)) << shown();
+    let_ranks_go();
+    EXPECT_TRUE(ranks_are('T', 3)) << shown();
+    type("\n");
+    EXPECT_EQ(exit_code(), 0);
+    EXPECT_TRUE(shows("done", 3)) << shown();
+    std::filesystem::remove(signpost());
+    forget_shown();
+  }
+}
+
+TEST_F(LauncherTerminal, AStoppedJobGoesWithItsTerminal) {
+  start_in_shell({"-n", "3"}, {"say=ready", "sleep=60"});
+  ASSERT_TRUE(shows("ready", 3));
+  type("\x1a");
+  ASSERT_TRUE(shows("stopped with 148")) << shown();
+  ASSERT_TRUE(ranks_are('T', 3));
+}
+
+TEST_F(LauncherTerminal, CtrlZDoesNothingWhereNobodyCouldContinueTheJob) {
+  // Without a shell above it the kernel does not stop the tool; ranks that were would stay so for ever.
+  start_on_terminal({"-n", "3"}, {"say=ready", "await=" + signpost(), "say=done"});
+  ASSERT_TRUE(shows("ready", 3));
+  type("\x1a");
+  ASSERT_TRUE(shows("^Z"));
+  let_ranks_go();
+  EXPECT_EQ(exit_code(), 0);
+  EXPECT_TRUE(shows("done", 3)) << shown();
 }
 
 TEST_F(LauncherTerminal, RanksDoNotReadTheTerminal) {

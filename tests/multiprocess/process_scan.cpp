@@ -73,6 +73,12 @@ pid_t parent_of(pid_t pid) {
   return at == std::string::npos ? 0 : std::stoi(status.substr(at + 5));
 }
 
+char state_of(pid_t pid) {
+  const std::string stat = file_text(fmt::format("/proc/{}/stat", pid));
+  const auto name_end = stat.rfind(')');
+  return name_end == std::string::npos || name_end + 2 >= stat.size() ? '\0' : stat[name_end + 2];
+}
+
 bool somebody_has_open(std::uint64_t device, std::uint64_t inode) {
   for (const pid_t pid : all_processes()) {
     const std::string folder = fmt::format("/proc/{}/fd", pid);

@@ -23,6 +23,9 @@ std::string file_text(const std::string& path);
 /// Parent of a process; 0 when it is gone.
 pid_t parent_of(pid_t pid);
 
+/// The state letter of a process: R, S, T (stopped), Z, ...; 0 when it is gone.
+char state_of(pid_t pid);
+
 /// Whether any process has this file open.
 bool somebody_has_open(std::uint64_t device, std::uint64_t inode);
 

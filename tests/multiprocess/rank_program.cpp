@@ -4,6 +4,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -13,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <thread>
 
 #include <fmt/format.h>
 
@@ -99,6 +101,22 @@ void die_of(int signal) {
   ::raise(signal);
 }
 
+/// As a process with a very large memory, which the kernel takes down for seconds before anybody can reap it: its first
+/// thread is gone, the rest follows later.
+void die_slowly(double seconds) {
+  std::thread([seconds] {
+    sleep_for(seconds);
+    ::kill(::getpid(), SIGKILL);
+  }).detach();
+  ::syscall(SYS_exit, 0);
+}
+
+void await_file(const std::string& path) {
+  while (::access(path.c_str(), F_OK) != 0) {
+    sleep_for(0.01);
+  }
+}
+
 void start_grandchild(bool own_session) {
   if (::fork() == 0) {
     if (own_session) {
@@ -151,7 +169,9 @@ void do_as_told(Rank& rank, const std::string& verb, const std::string& value) {
       {"exit", [&] { std::exit(std::stoi(value)); }},
       {"raise", [&] { die_of(std::stoi(value)); }},
       {"abort", [&] { std::abort(); }},
+      {"die-slowly", [&] { die_slowly(std::stod(value)); }},
       {"sleep", [&] { sleep_for(std::stod(value)); }},
+      {"await", [&] { await_file(value); }},
       {"say", [&] { fmt::print("{}\n", value); }},
       {"say-unfinished", [&] { fmt::print("{}", value); }},
       {"err", [&] { fmt::print(stderr, "{}\n", value); }},
@@ -163,6 +183,7 @@ void do_as_told(Rank& rank, const std::string& verb, const std::string& value) {
       {"child", [&] { start_grandchild(false); }},
       {"daemon", [&] { start_grandchild(true); }},
       {"join", [&] { join(rank); }},
+      {"leave", [&] { rank.store.reset(); }},
       {"barrier", [&] { barrier(rank, value); }},
       {"cpus", [] { print_affinity(); }},
       {"descriptors", [] { print_open_descriptors(); }},

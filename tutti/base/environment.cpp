@@ -37,35 +37,85 @@ Error bad_variable(const std::string& name, const std::string& value, std::strin
   return {.code = Code::invalid_argument, .message = fmt::format("{}={}: must be {}", name, value, wanted)};
 }
 
-/// The number a text starts with; Slurm writes "2(x3)" or "2,1" where every host has a count.
-std::optional<long> leading_number(const std::string& text, bool whole) {
+constexpr long kMostOfAnything = 1 << 24;  ///< no count that makes sense is larger
+
+/// Takes the number that a text starts with off it.
+std::optional<long> take_number(std::string_view& text) {
   long number = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, number);
-  if (error != std::errc{} || (whole && stop != end)) {
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc{} || number > kMostOfAnything) {
     return std::nullopt;
   }
+  text.remove_prefix(static_cast<std::size_t>(stop - text.data()));
   return number;
 }
 
-Result<std::optional<int>> read_count(const VariableReader& read, const std::string& name, long least,
-                                      bool whole = true) {
+bool take(std::string_view& text, std::string_view start) {
+  if (!text.starts_with(start)) {
+    return false;
+  }
+  text.remove_prefix(start.size());
+  return true;
+}
+
+Result<std::optional<int>> read_count(const VariableReader& read, const std::string& name, long least) {
   const auto text = read(name);
   if (!text) {
     return std::optional<int>{};
   }
-  const auto number = leading_number(*text, whole);
-  if (!number || *number < least || *number > 1 << 24) {
+  std::string_view rest = *text;
+  const auto number = take_number(rest);
+  if (!number || !rest.empty() || *number < least) {
     return bad_variable(name, *text, fmt::format("a whole number from {} on", least));
   }
   return std::optional<int>(static_cast<int>(*number));
+}
+
+/// The entry of one node in Slurm's list: "2(x3),1" is two on each of three nodes and one on the fourth. Nothing when
+/// the list makes no sense or has no such node.
+std::optional<int> entry_of_node(std::string_view list, long node) {
+  std::optional<int> found;
+  do {
+    const auto tasks = take_number(list);
+    const bool repeated = take(list, "(x");
+    const auto nodes = repeated ? take_number(list) : 1;
+    if (!tasks || *tasks < 1 || !nodes || *nodes < 1 || (repeated && !take(list, ")"))) {
+      return std::nullopt;
+    }
+    if (node >= 0 && node < *nodes) {
+      found = static_cast<int>(*tasks);
+    }
+    node -= *nodes;
+  } while (take(list, ","));
+  return list.empty() ? found : std::nullopt;
+}
+
+Result<std::optional<int>> read_local_world_size(const VariableReader& read, const PlaceVariables& names) {
+  if (names.launcher != Launcher::slurm) {
+    return read_count(read, names.local_world_size, 1);
+  }
+  const auto node = read_count(read, "SLURM_NODEID", 0);
+  if (!node) {
+    return node.error();
+  }
+  const auto list = read(names.local_world_size);
+  if (!list) {
+    return std::optional<int>{};
+  }
+  const int number = node.value().value_or(0);
+  const auto entry = entry_of_node(*list, number);
+  if (!entry) {
+    return bad_variable(names.local_world_size, *list,
+                        fmt::format("ranks per node, as in 2(x3),1, with an entry for SLURM_NODEID={}", number));
+  }
+  return entry;
 }
 
 Result<Place> read_place(const VariableReader& read, const PlaceVariables& names) {
   const auto rank = read_count(read, names.rank, 0);
   const auto world_size = read_count(read, names.world_size, 1);
   const auto local_rank = read_count(read, names.local_rank, 0);
-  const auto local_size = read_count(read, names.local_world_size, 1, names.launcher != Launcher::slurm);
+  const auto local_size = read_local_world_size(read, names);
   for (const auto* count : {&rank, &world_size, &local_rank, &local_size}) {
     if (!*count) {
       return count->error();
@@ -93,6 +143,19 @@ Result<Place> read_place(const VariableReader& read, const PlaceVariables& names
                     names.world_size, place.world_size)};
   }
   return place;
+}
+
+/// `srun --mpi=pmi2` sets PMI_RANK and PMI_SIZE too, and leaves it to its own variables to say which ranks share a
+/// host. An mpiexec that runs inside srun says that itself, and numbers its ranks on its own.
+bool is_pmi_of_srun(const VariableReader& read, const PlaceVariables& names) {
+  return names.launcher == Launcher::pmi && !read(names.local_rank) && read(names.rank) == read("SLURM_PROCID") &&
+         read(names.world_size) && read(names.world_size) == read("SLURM_STEP_NUM_TASKS");
+}
+
+/// Whether this launcher's variables are the ones that tell the place.
+bool counts(const VariableReader& read, const PlaceVariables& names) {
+  return read(names.rank) && (names.launcher != Launcher::slurm || read(names.world_size)) &&
+         !is_pmi_of_srun(read, names);
 }
 
 Status read_own(const VariableReader& read, Environment& environment) {
@@ -151,7 +214,7 @@ Result<Environment> read_environment(const VariableReader& read) {
   environment.master_port = static_cast<std::uint16_t>(port.value().value_or(0));
 
   for (const auto& names : kLaunchers) {
-    if (!read(names.rank) || (names.launcher == Launcher::slurm && !read(names.world_size))) {
+    if (!counts(read, names)) {
       continue;
     }
     const auto place = read_place(read, names);

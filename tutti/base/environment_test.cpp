@@ -1,6 +1,7 @@
 #include "tutti/base/environment.h"
 
 #include <map>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -78,6 +79,107 @@ TEST(Environment, TheInnerLauncherCounts) {
 
 TEST(Environment, ABatchScriptIsNoRank) {
   EXPECT_EQ(good({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}}).launcher, Launcher::none);
+}
+
+/// A rank under srun that is the first of its node, in a world of 7.
+Variables under_srun(const std::string& tasks_per_node, const std::string& node) {
+  return {{"SLURM_PROCID", "3"},
+          {"SLURM_STEP_NUM_TASKS", "7"},
+          {"SLURM_LOCALID", "0"},
+          {"SLURM_STEP_TASKS_PER_NODE", tasks_per_node},
+          {"SLURM_NODEID", node}};
+}
+
+TEST(Environment, SlurmNodesMayHaveUnevenRanks) {
+  const std::map<std::string, std::vector<int>> cases{
+      {"3", {3}},
+      {"1,2", {1, 2}},
+      {"2,1", {2, 1}},
+      {"2(x1)", {2}},
+      {"2(x2),1", {2, 2, 1}},
+      {"1,2(x3)", {1, 2, 2, 2}},
+      {"3,1(x2),2", {3, 1, 1, 2}},
+  };
+  for (const auto& [list, nodes] : cases) {
+    for (std::size_t node = 0; node < nodes.size(); ++node) {
+      EXPECT_EQ(good(under_srun(list, std::to_string(node))).place.local_world_size, nodes[node])
+          << list << ", node " << node;
+    }
+    EXPECT_THAT(complaint(under_srun(list, std::to_string(nodes.size()))),
+                HasSubstr("SLURM_STEP_TASKS_PER_NODE=" + list));
+  }
+}
+
+TEST(Environment, TheLastLocalRankOfALargerNodeHasAPlace) {
+  auto variables = under_srun("1,2", "1");
+  variables["SLURM_LOCALID"] = "1";
+  EXPECT_EQ(good(variables).place.local_rank, 1);
+}
+
+TEST(Environment, WithoutItsNodeTheFirstEntryCounts) {
+  auto variables = under_srun("2(x2),1", "");
+  variables.erase("SLURM_NODEID");
+  EXPECT_EQ(good(variables).place.local_world_size, 2);
+}
+
+TEST(Environment, NamesASlurmListThatMakesNoSense) {
+  const std::vector<std::string> lists{"",
+                                       "a",
+                                       ",",
+                                       "2,",
+                                       ",2",
+                                       "2 ,1",
+                                       "0",
+                                       "-2",
+                                       "2,0",
+                                       "2(",
+                                       "2(x",
+                                       "2(x)",
+                                       "2(x2",
+                                       "2(x0)",
+                                       "2(x-1)",
+                                       "2(x2)1",
+                                       "2(y2)",
+                                       "(x2)",
+                                       "2,1)",
+                                       "2(x999999999999)",
+                                       "2(x99999999999999999999999)",
+                                       "999999999999"};
+  for (const auto& list : lists) {
+    EXPECT_THAT(complaint(under_srun(list, "0")), HasSubstr("SLURM_STEP_TASKS_PER_NODE=" + list + ": must be"));
+  }
+  EXPECT_THAT(complaint(under_srun("2,1", "x")), HasSubstr("SLURM_NODEID=x"));
+  EXPECT_THAT(complaint(under_srun("2,1", "-1")), HasSubstr("SLURM_NODEID=-1"));
+}
+
+TEST(Environment, PmiVariablesOfSrunLeaveThePlaceToSlurm) {
+  auto variables = under_srun("2(x3),1", "3");
+  variables.insert({{"PMI_RANK", "3"}, {"PMI_SIZE", "7"}, {"PMI_JOBID", "2.0"}});
+  const auto environment = good(variables);
+  EXPECT_EQ(environment.launcher, Launcher::slurm);
+  EXPECT_EQ(environment.rank_variable, "SLURM_PROCID");
+  EXPECT_EQ(environment.place.rank, Rank{3});
+  EXPECT_EQ(environment.place.world_size, 7);
+  EXPECT_EQ(environment.place.local_world_size, 1);
+}
+
+TEST(Environment, MpiexecInsideSrunIsSeen) {
+  auto same_numbers = under_srun("1(x7)", "3");
+  same_numbers.insert({{"PMI_RANK", "3"}, {"PMI_SIZE", "7"}, {"MPI_LOCALRANKID", "0"}, {"MPI_LOCALNRANKS", "1"}});
+  EXPECT_EQ(good(same_numbers).launcher, Launcher::pmi);
+
+  auto other_rank = under_srun("1(x7)", "3");
+  other_rank.insert({{"PMI_RANK", "5"}, {"PMI_SIZE", "7"}});
+  EXPECT_EQ(good(other_rank).launcher, Launcher::pmi);
+
+  auto other_size = under_srun("1(x7)", "3");
+  other_size.insert({{"PMI_RANK", "3"}, {"PMI_SIZE", "9"}});
+  EXPECT_EQ(good(other_size).launcher, Launcher::pmi);
+}
+
+TEST(Environment, PmiVariablesInABatchScriptAreMpiexecs) {
+  const auto environment = good({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "3"}, {"PMI_RANK", "0"}, {"PMI_SIZE", "3"}});
+  EXPECT_EQ(environment.launcher, Launcher::pmi);
 }
 
 TEST(Environment, RankAndSizeAloneMeanOneHost) {

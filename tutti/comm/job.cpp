@@ -82,9 +82,13 @@ Address find_address(const Environment& environment) {
 }
 
 /// Rank 0 serves the store where no launcher does.
+std::optional<Rank> serving_rank(const Environment& environment) {
+  return environment.launcher == Launcher::tutti ? std::nullopt : std::optional(Rank{0});
+}
+
 std::unique_ptr<rendezvous::Server> serve(const Environment& environment, const Address& address,
                                           const std::optional<Secret>& secret) {
-  if (environment.launcher == Launcher::tutti || environment.place.rank != Rank{0}) {
+  if (serving_rank(environment) != environment.place.rank) {
     return nullptr;
   }
   if (address.kind == Address::Kind::tcp && !secret) {
@@ -126,7 +130,8 @@ Job join_job(const InitOptions& options) {
   served->store = value_or_throw(rendezvous::join({.address = address,
                                                    .rank = environment.place.rank,
                                                    .world_size = environment.place.world_size,
-                                                   .secret = secret},
+                                                   .secret = secret,
+                                                   .served_by = serving_rank(environment)},
                                                   Deadline::after_or_never(environment.timeout)));
   auto* store = served->store.get();
   job.store = std::shared_ptr<rendezvous::Store>(std::move(served), store);

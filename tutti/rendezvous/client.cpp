@@ -43,8 +43,10 @@ class Attempt {
     if (auto status = greet(); !status) {
       return status.error();
     }
-    return make_client_store(
-        {.socket = std::move(socket_), .transport = std::move(transport_), .address = std::move(address_)});
+    return make_client_store({.socket = std::move(socket_),
+                              .transport = std::move(transport_),
+                              .address = std::move(address_),
+                              .served_by = options_.served_by});
   }
 
  private:

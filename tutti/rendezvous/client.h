@@ -20,6 +20,8 @@ struct ClientOptions {
   std::optional<Secret> secret;  ///< needed for tcp
   /// Whether a server that is not there yet is waited for (rank 0 may still be starting) or is an error at once.
   bool wait_for_server = true;
+  /// The rank whose process runs the server, where no launcher does: when the store goes away, it is the one to name.
+  std::optional<Rank> served_by = std::nullopt;
 };
 
 /// Joins the job at `options.address` as a rank. Blocks until let in, or until the deadline.

@@ -224,8 +224,11 @@ void ClientStore::break_off(const std::string& why) {
   if (broken_) {
     return;
   }
+  const std::string who = joined_.served_by ? fmt::format("rank {}, which served the rendezvous at {},",
+                                                          to_int(*joined_.served_by), joined_.address)
+                                            : fmt::format("the job's store at {}", joined_.address);
   broken_ =
-      Error{.code = Code::peer_lost, .message = fmt::format("the job's store at {} is gone: {}", joined_.address, why)};
+      Error{.code = Code::peer_lost, .message = fmt::format("{} is gone: {}", who, why), .rank = joined_.served_by};
   for (const auto& [id, call] : calls_) {
     if (!call->result) {
       call->result = *broken_;

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "tutti/base/file_descriptor.h"
+#include "tutti/base/rank.h"
 #include "tutti/rendezvous/store.h"
 #include "tutti/rendezvous/transport.h"
 
@@ -13,7 +15,9 @@ namespace tutti::rendezvous {
 struct Joined {
   FileDescriptor socket;
   std::unique_ptr<Transport> transport;
-  std::string address;  ///< for messages
+  // For messages:
+  std::string address;
+  std::optional<Rank> served_by = std::nullopt;  ///< nullopt: not by a rank
 };
 
 /// A store at the other end of a connection. Calls of any number of threads share it; there is no thread of its own:

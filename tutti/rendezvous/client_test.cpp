@@ -170,7 +170,23 @@ TEST_P(ClientTest, calls_fail_when_the_server_is_gone) {
   ASSERT_FALSE(waited.ok());
   EXPECT_EQ(waited.error().code, Code::peer_lost);
   EXPECT_THAT(waited.error().message, HasSubstr("store at"));
+  EXPECT_EQ(waited.error().rank, std::nullopt);
   EXPECT_EQ(store->set("a", "b", patience()).error().code, Code::peer_lost);
+}
+
+TEST_P(ClientTest, a_rank_that_took_the_server_with_it_is_named) {
+  TestServer job(GetParam(), 3);
+  auto options = job.client(1);
+  options.served_by = Rank{0};
+  const auto store = join(options, patience()).value();
+  const auto address = job.address().text();
+  job.stop();
+  const auto waited = store->get("never", patience());
+  ASSERT_FALSE(waited.ok());
+  EXPECT_EQ(waited.error().code, Code::peer_lost);
+  EXPECT_EQ(waited.error().rank, Rank{0});
+  EXPECT_THAT(waited.error().message,
+              HasSubstr("rank 0, which served the rendezvous at " + address + ", is gone: the connection is closed"));
 }
 
 TEST_P(ClientTest, a_forked_child_is_told_and_says_no_goodbye) {

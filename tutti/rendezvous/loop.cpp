@@ -191,11 +191,11 @@ Status Loop::serve_hello(Session& session) {
   if (!generation) {
     return generation.error();
   }
-  session.let_in();
+  session.let_in(hello.value()->rank);
   strangers_.erase(session.id());
   {
     const std::scoped_lock lock(shared_.mutex);
-    shared_.joined.insert(hello.value()->rank);
+    shared_.left[hello.value()->rank] = std::nullopt;
   }
   options_.log->debug("rank {} is in ({}, generation {})", to_int(hello.value()->rank), describe(*hello.value()),
                       static_cast<std::uint64_t>(generation.value()));
@@ -291,6 +291,10 @@ void Loop::end(Session& session, const Error& why) {
 }
 
 void Loop::forget(Session& session) {
+  if (const auto rank = session.rank()) {
+    const std::scoped_lock lock(shared_.mutex);
+    shared_.left[*rank] = Clock::now();
+  }
   strangers_.erase(session.id());
   sessions_.erase(session.id());
 }

@@ -3,8 +3,10 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <stop_token>
 #include <string>
@@ -29,7 +31,7 @@ class Loop {
     std::atomic<std::uint64_t> accepted{0}, rejected{0}, strangers{0}, members{0};
     std::mutex mutex;
     std::vector<std::pair<Rank, std::string>> lost;
-    std::set<Rank> joined;  // ever
+    std::map<Rank, std::optional<Deadline::Clock::time_point>> left;  // of all who ever joined; nullopt: is in
     FileDescriptor wake;
   };
 

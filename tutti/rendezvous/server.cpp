@@ -63,7 +63,13 @@ class EpollServer final : public Server {
 
   bool has_joined(Rank rank) const override {
     const std::scoped_lock lock(shared_.mutex);
-    return shared_.joined.contains(rank);
+    return shared_.left.contains(rank);
+  }
+
+  std::optional<Deadline::Clock::time_point> left_at(Rank rank) const override {
+    const std::scoped_lock lock(shared_.mutex);
+    const auto found = shared_.left.find(rank);
+    return found == shared_.left.end() ? std::nullopt : found->second;
   }
 
   void declare_lost(Rank rank, const std::string& sentence) override {

@@ -4,9 +4,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "tutti/base/deadline.h"
 #include "tutti/base/error.h"
 #include "tutti/base/log.h"
 #include "tutti/base/rank.h"
@@ -56,6 +58,9 @@ class Server {
 
   /// Whether a rank was ever let in.
   virtual bool has_joined(Rank rank) const = 0;
+
+  /// When a rank that had been let in left, or was lost. Nullopt while it is in, and when it never was.
+  virtual std::optional<Deadline::Clock::time_point> left_at(Rank rank) const = 0;
 
   /// Tells all members that a rank failed: their waiting and later calls end with Code::peer_lost and `sentence`.
   virtual void declare_lost(Rank rank, const std::string& sentence) = 0;

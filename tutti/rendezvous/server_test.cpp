@@ -128,6 +128,7 @@ TEST_P(ServerTest, a_rank_that_dies_is_named_to_the_others) {
   EXPECT_EQ(waited.error().rank, Rank{1});
   EXPECT_THAT(waited.error().message, HasSubstr("rank 1 (pid " + std::to_string(rank)));
   EXPECT_EQ(two->set("a", "b", patience()).error().rank, Rank{1});
+  EXPECT_TRUE(job.server().left_at(Rank{1}).has_value());
 }
 
 TEST_P(ServerTest, closes_the_door_when_all_are_in) {
@@ -164,6 +165,23 @@ TEST_P(ServerTest, counts_who_is_there) {
   zero = nullptr;
   EXPECT_EQ(job.server().counters().members, 1U);
   EXPECT_LE(job.server().counters().stranger_bytes, 4096U);
+}
+
+TEST_P(ServerTest, knows_who_left_first) {
+  TestServer job(GetParam(), 3);
+  EXPECT_FALSE(job.server().has_joined(Rank{0}));
+  EXPECT_EQ(job.server().left_at(Rank{0}), std::nullopt);
+  auto zero = job.join(0);
+  auto one = job.join(1);
+  EXPECT_TRUE(job.server().has_joined(Rank{0}));
+  EXPECT_EQ(job.server().left_at(Rank{0}), std::nullopt);
+  one = nullptr;
+  zero = nullptr;
+  ASSERT_TRUE(job.server().left_at(Rank{0}).has_value());
+  EXPECT_LT(job.server().left_at(Rank{1}), job.server().left_at(Rank{0}));
+  zero = job.join(0);  // in the next world
+  EXPECT_EQ(job.server().left_at(Rank{0}), std::nullopt);
+  EXPECT_TRUE(job.server().left_at(Rank{1}).has_value());
 }
 
 TEST(Server, listens_on_several_addresses) {

@@ -54,7 +54,10 @@ class Session {
   Result<std::optional<Hello>> take_hello();
   Result<std::optional<Frame>> take_frame();
 
-  void let_in() { state_ = State::member; }
+  void let_in(Rank rank) {
+    state_ = State::member;
+    rank_ = rank;
+  }
   /// Queues bytes; Code::resource_exhausted when the peer reads so little that too much is queued already.
   Status send(std::string_view bytes);
   /// Writes what is queued, as far as the peer takes it.
@@ -66,6 +69,7 @@ class Session {
 
   bool finished() const { return state_ == State::closing && queued() == 0; }
   State state() const { return state_; }
+  std::optional<Rank> rank() const { return rank_; }  ///< once it was let in
   ConnectionId id() const { return id_; }
   int fd() const { return socket_.get(); }
   const std::string& peer() const { return peer_; }
@@ -85,6 +89,7 @@ class Session {
   ConnectionId id_;
   FileDescriptor socket_;
   State state_;
+  std::optional<Rank> rank_;
   Deadline::Clock::time_point since_ = Deadline::Clock::now();
   std::string peer_;
   Nonce nonce_{};

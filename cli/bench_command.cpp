@@ -1,0 +1,98 @@
+#include "cli/bench_command.h"
+
+#include <filesystem>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "cli/parse.h"
+#include "cli/run_command.h"
+
+namespace tutti::cli {
+namespace {
+
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  tutti bench all_reduce -n 2 --sizes 8,4Ki,1Mi,25Mi\n"
+    "  tutti bench all_gather -n 4 --dtype bfloat16 --memory symmetric --json\n"
+    "\n"
+    "Sizes are those of the buffer (all_reduce, reduce, broadcast), of the whole output (all_gather, gather), or of "
+    "the\n"
+    "whole input (reduce_scatter, all_to_all, scatter). Bus bandwidth is counted as NCCL's tests do.";
+
+/// The program that measures lies beside the tool, or, installed, among the programs that users do not call.
+Result<std::string> find_program() {
+  std::error_code error;
+  const auto tool = std::filesystem::read_symlink("/proc/self/exe", error);
+  for (const auto& candidate :
+       {tool.parent_path() / "tutti-bench", tool.parent_path().parent_path() / "libexec" / "tutti" / "tutti-bench"}) {
+    if (std::filesystem::exists(candidate, error)) {
+      return candidate.string();
+    }
+  }
+  return Error{Code::not_found,
+               fmt::format("the program that measures, tutti-bench, is not beside {}: build or install "
+                           "it (it needs LibTorch)",
+                           tool.string())};
+}
+
+}  // namespace
+
+int bench_command(const std::vector<std::string>& arguments) {
+  CLI::App app("Measure collectives: tutti bench OPERATION [OPTIONS]", "tutti bench");
+  std::string op = "all_reduce";
+  std::string sizes = "8,4Ki,64Ki,1Mi,25Mi";
+  std::string dtype = "float32";
+  std::string memory = "both";
+  std::string plot;
+  RunArguments run;
+  run.ranks = "2";
+  run.bind = "none";
+  run.no_prefix = true;
+  double seconds = 1;
+  bool json = false;
+  bool touch = false;
+  app.add_option("operation", op,
+                 "all_reduce, reduce, broadcast, all_gather, reduce_scatter, all_to_all, gather, scatter, barrier");
+  app.add_option("-n,--ranks", run.ranks, "Number of ranks (2)");
+  app.add_option("--sizes", sizes, "Bytes, with Ki, Mi or Gi, separated by commas (8,4Ki,64Ki,1Mi,25Mi)");
+  app.add_option("--dtype", dtype, "float32, bfloat16, int64, ... (float32)");
+  app.add_option("--memory", memory, "Where tensors lie: symmetric, private, or both")
+      ->check(CLI::IsMember({"symmetric", "private", "both"}));
+  app.add_option("--seconds", seconds, "Time for each size (1)")->check(CLI::PositiveNumber);
+  app.add_option("--bind", run.bind, "Tie ranks to cores or NUMA nodes: core, numa, none (none)");
+  app.add_flag("--touch", touch, "Write the tensors anew before each operation, as a training step does");
+  app.add_flag("--json", json, "Print an array of objects instead of a table");
+  app.add_option("--plot", plot, "Write bus bandwidth over size as an SVG to this file");
+  app.footer(kExamples);
+  if (const int end = parse(app, "tutti bench", arguments); end >= 0) {
+    return end;
+  }
+  auto program = find_program();
+  if (!program) {
+    return complain("tutti bench", program.error().message);
+  }
+  std::vector<std::string> command{program.value(),
+                                   "--op",
+                                   op,
+                                   "--sizes",
+                                   sizes,
+                                   "--dtype",
+                                   dtype,
+                                   "--memory",
+                                   memory,
+                                   "--seconds-per-size",
+                                   fmt::format("{}", seconds),
+                                   "--touch",
+                                   touch ? "yes" : "no"};
+  if (json) {
+    command.emplace_back("--json");
+  }
+  if (!plot.empty()) {
+    command.insert(command.end(), {"--plot", plot});
+  }
+  const auto checked = check_run_arguments(run, std::move(command));
+  return checked ? run_command(checked.value()) : complain("tutti bench", checked.error().message);
+}
+
+}  // namespace tutti::cli

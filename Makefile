@@ -12,11 +12,13 @@ JOBS ?= $(shell awk -v cores=$$(nproc) '/MemAvailable/ {n = int($$2 / 1500000); 
 TEST_JOBS ?= 2
 FUZZERS := wire_fuzz mesh_fuzz
 FUZZ_RUNS ?= 10000000
+SOAK_SECONDS ?= 600
+BENCH ?= --out docs/benchmarks
 
 ninja = ninja -C $(1) -j $(JOBS)
 ctest = ctest --test-dir $(1) --output-on-failure -j $(TEST_JOBS)
 
-.PHONY: build run test python-test low sanitize fuzz fuzz-short fuzz-build check format install clean help
+.PHONY: build run test python-test low sanitize soak bench fuzz fuzz-short fuzz-build check format install clean help
 
 build: ## build everything into build/
 	@tools/setup build torch
@@ -55,6 +57,20 @@ sanitize-%:
 	@tools/configure $*
 	@$(narrow) $(call ninja,build-$*)
 	$(narrow) $(call ctest,build-$*)
+
+soak: ## 2,000 kills, mismatches of every kind, ten minutes of random operations
+	@tools/setup build torch test
+	@tools/configure release
+	@$(call ninja,build) --quiet tutti soak chaos_test
+	TUTTI_SOAK=1 build/bin/chaos_test
+	build/tutti run -n 3 -- build/bin/soak --seconds $(SOAK_SECONDS) --seed $${RANDOM}
+
+bench: ## our collectives beside Gloo, Open MPI, MPICH, Intel MPI, oneCCL and a bare loop, into docs/benchmarks
+	@tools/setup build torch bench
+	@tools/configure release
+	@$(call ninja,build) --quiet tutti tutti_bench tutti_bare_loop
+	@bench/build_peers
+	bench/compare $(BENCH)
 
 fuzz-build:
 	@tools/setup build fuzz

@@ -1,115 +1,29 @@
 #include "tutti/comm/backend.h"
 
-#include <unistd.h>
-
 #include <thread>
 
+#include <ATen/record_function.h>
 #include <fmt/format.h>
 
-#include "tutti/comm/dtype.h"
+#include "tutti/comm/call_site.h"
 #include "tutti/comm/exception.h"
 
 namespace tutti {
-namespace {
 
-using engine::Op;
-
-[[noreturn]] void refuse(std::string message) { throw Exception({Code::invalid_argument, std::move(message)}); }
-
-void need(bool condition, std::string_view name, std::string_view sentence) {
-  if (!condition) {
-    refuse(fmt::format("{}: {}", name, sentence));
-  }
-}
-
-void need(bool condition, Op op, std::string_view sentence) { need(condition, engine::to_string(op), sentence); }
-
-/// c10d passes lists of one tensor per device; a CPU group has one device.
-const at::Tensor& only(const std::vector<at::Tensor>& tensors, std::string_view name) {
-  need(tensors.size() == 1, name, fmt::format("one tensor is expected, and {} were given", tensors.size()));
-  return tensors[0];
-}
-
-const at::Tensor& only(const std::vector<at::Tensor>& tensors, Op op) { return only(tensors, engine::to_string(op)); }
-
-const std::vector<at::Tensor>& only_list(const std::vector<std::vector<at::Tensor>>& lists, Op op, int size) {
-  need(lists.size() == 1, op, fmt::format("one list of tensors is expected, and {} were given", lists.size()));
-  need(lists[0].size() == static_cast<std::size_t>(size), op,
-       fmt::format("the list has {} tensors, and the group {} ranks", lists[0].size(), size));
-  return lists[0];
-}
-
-/// Cuts a contiguous block into one part per rank: equal ones, or along dimension 0 by `splits`.
-template <class BlockType>
-std::vector<BlockType> cut(BlockType block, const at::Tensor& tensor, const std::vector<int64_t>& splits, int size,
-                           Op op) {
-  std::vector<BlockType> parts;
-  if (splits.empty()) {
-    const auto count = static_cast<std::size_t>(size);
-    need(tensor.numel() % size == 0, op,
-         fmt::format("{} elements cannot be divided into {} equal parts; give the splits", tensor.numel(), size));
-    for (std::size_t rank = 0; rank < count; ++rank) {
-      parts.push_back(block.subspan(rank * (block.size() / count), block.size() / count));
-    }
-    return parts;
-  }
-  need(splits.size() == static_cast<std::size_t>(size), op,
-       fmt::format("{} splits given for {} ranks", splits.size(), size));
-  const auto rows = tensor.dim() == 0 ? 1 : tensor.size(0);
-  int64_t total = 0;
-  for (const auto rows_here : splits) {
-    need(rows_here >= 0 && rows_here <= rows - total, op, "the splits do not add up to the size of dimension 0");
-    total += rows_here;
-  }
-  need(total == rows, op, "the splits do not add up to the size of dimension 0");
-  const auto row_bytes = rows == 0 ? 0 : block.size() / static_cast<std::size_t>(rows);
-  std::size_t begin = 0;
-  for (const auto rows_here : splits) {
-    const auto bytes = static_cast<std::size_t>(rows_here) * row_bytes;
-    parts.push_back(block.subspan(begin, bytes));
-    begin += bytes;
-  }
-  return parts;
-}
-
-/// Into outputs that were not contiguous, on a thread of ours, whatever mode the caller was in.
-Status copy_results(const std::vector<std::pair<at::Tensor, at::Tensor>>& copies) {
-  try {
-    const at::AutoDispatchBelowADInplaceOrView plain_copies;
-    for (const auto& [to, from] : copies) {
-      to.copy_(from);
-    }
-    return {};
-  } catch (const std::exception& exception) {
-    return Error{Code::system, fmt::format("the result could not be copied out: {}", exception.what())};
-  }
-}
-
-PreparedCall prepare(Op op, int64_t root = 0) {
-  PreparedCall prepared{.name = engine::to_string(op), .call = {.op = op}, .kept = {}, .copy_back = {}};
-  prepared.call.root = Rank{static_cast<std::int32_t>(root)};
-  return prepared;
-}
-
-PreparedCall prepare(Op op, const c10d::ReduceOp& reduce, int64_t root = 0) {
-  auto prepared = prepare(op, root);
-  prepared.call.reduce = value_or_throw(to_reduce_op(reduce));
-  return prepared;
-}
-
-}  // namespace
-
-Backend::Backend(std::unique_ptr<engine::Engine> engine, std::chrono::milliseconds timeout)
+Backend::Backend(std::unique_ptr<engine::Engine> engine, BackendOptions options)
     : c10d::Backend(to_int(engine->rank()), engine->ranks()),
-      process_(::getpid()),
+      process_(process_generation()),
       engine_name_(engine->name()),
+      options_(std::move(options)),
+      reach_(engine->reach()),
+      allocator_(reach_ ? std::make_shared<SymmetricAllocator>(reach_) : nullptr),
       progress_(std::make_unique<engine::Progress>(std::move(engine))),
-      timeout_ms_(timeout.count()) {
+      timeout_ms_(options_.timeout.count()) {
   init();
 }
 
 Backend::~Backend() {
-  if (::getpid() != process_) {
+  if (is_forked()) {
     (void)progress_.release();  // a forked child has none of its threads, and is not the rank
     return;
   }
@@ -121,7 +35,7 @@ Backend::~Backend() {
 }
 
 std::shared_lock<std::shared_mutex> Backend::hold_open() {
-  if (::getpid() != process_) {
+  if (is_forked()) {
     throw Exception(
         {Code::unsupported,
          "this process was forked after the group was made, and is not its rank: communicate in the parent, "
@@ -139,180 +53,188 @@ Deadline Backend::deadline_for(std::chrono::milliseconds asked) const {
   return Deadline::after_or_never(timeout);
 }
 
-Backend::WorkPtr Backend::submit(c10d::OpType type, const char* title, PreparedCall prepared, Tensors outputs,
-                                 std::chrono::milliseconds timeout) {
+engine::CallSite Backend::site() const {
+  const auto site = current_site();
+  return site.file == nullptr && options_.where != nullptr ? options_.where() : site;
+}
+
+void Backend::check_possible(const PreparedCall& prepared) {
   throw_if_failed(engine::check_call(prepared.call, Rank{rank_}, size_));
-  const auto open = hold_open();
-  const std::scoped_lock lock(submit_mutex_);
   auto& engine = progress_->engine();
   if (!engine.can(prepared.call.op)) {
     throw Exception({Code::unsupported, fmt::format("{}: the engine '{}' of this group cannot do that",
                                                     engine::to_string(prepared.call.op), engine.name())});
   }
-  auto work = c10::make_intrusive<BackendWork>(rank_, type, title, std::move(outputs), ++sequence_);
-  progress_->submit(std::move(prepared.call), deadline_for(timeout),
-                    [work, kept = std::move(prepared.kept), copy_back = std::move(prepared.copy_back)](
-                        const Status& status) { work->complete(status ? copy_results(copy_back) : status); });
-  return work;
 }
 
-Backend::WorkPtr Backend::broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) {
-  auto prepared = prepare(Op::broadcast, options.rootRank);
-  const bool root = options.rootRank == rank_;
-  prepared.add_in_place(only(tensors, Op::broadcast), root, !root);
-  return submit(c10d::OpType::BROADCAST, "tutti:broadcast", std::move(prepared), tensors, options.timeout);
+void Backend::run_blocking(const PreparedCall& prepared, std::chrono::milliseconds timeout) {
+  ++sequence_;
+  throw_if_failed(progress_->run(prepared.call, deadline_for(timeout)));
+  throw_if_failed(prepared.copy_results());
 }
 
-Backend::WorkPtr Backend::allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) {
-  auto prepared = prepare(Op::all_reduce, options.reduceOp);
-  prepared.add_in_place(only(tensors, Op::all_reduce), true, true);
-  return submit(c10d::OpType::ALLREDUCE, "tutti:all_reduce", std::move(prepared), tensors, options.timeout);
-}
-
-Backend::WorkPtr Backend::reduce(Tensors& tensors, const c10d::ReduceOptions& options) {
-  auto prepared = prepare(Op::reduce, options.reduceOp, options.rootRank);
-  prepared.add_in_place(only(tensors, Op::reduce), true, options.rootRank == rank_);
-  return submit(c10d::OpType::REDUCE, "tutti:reduce", std::move(prepared), tensors, options.timeout);
-}
-
-Backend::WorkPtr Backend::allgather(std::vector<Tensors>& outputs, Tensors& inputs,
-                                    const c10d::AllgatherOptions& options) {
-  auto prepared = prepare(Op::all_gather);
-  prepared.add_input(only(inputs, Op::all_gather));
-  for (const auto& output : only_list(outputs, Op::all_gather, size_)) {
-    prepared.add_output(output);
-  }
-  return submit(c10d::OpType::ALLGATHER, "tutti:all_gather", std::move(prepared), outputs[0], options.timeout);
-}
-
-Backend::WorkPtr Backend::_allgather_base(at::Tensor& output, at::Tensor& input,
-                                          const c10d::AllgatherOptions& options) {
-  auto prepared = prepare(Op::all_gather);
-  need(output.numel() == input.numel() * size_, Op::all_gather,
-       fmt::format("the output has {} elements; {} ranks with {} each need {}", output.numel(), size_, input.numel(),
-                   input.numel() * size_));
-  prepared.add_input(input);
-  prepared.add_output(output);
-  prepared.call.out = cut(prepared.call.out[0], output, {}, size_, Op::all_gather);
-  return submit(c10d::OpType::_ALLGATHER_BASE, "tutti:all_gather_into_tensor", std::move(prepared), {output},
-                options.timeout);
-}
-
-Backend::WorkPtr Backend::gather(std::vector<Tensors>& outputs, Tensors& inputs, const c10d::GatherOptions& options) {
-  auto prepared = prepare(Op::gather, options.rootRank);
-  prepared.add_input(only(inputs, Op::gather));
-  Tensors results;
-  if (options.rootRank == rank_) {
-    results = only_list(outputs, Op::gather, size_);
-    for (const auto& output : results) {
-      prepared.add_output(output);
-    }
-  } else {
-    need(outputs.empty(), Op::gather, "only the root has outputs");
-  }
-  return submit(c10d::OpType::GATHER, "tutti:gather", std::move(prepared), std::move(results), options.timeout);
-}
-
-Backend::WorkPtr Backend::scatter(Tensors& outputs, std::vector<Tensors>& inputs, const c10d::ScatterOptions& options) {
-  auto prepared = prepare(Op::scatter, options.rootRank);
-  prepared.add_output(only(outputs, Op::scatter));
-  if (options.rootRank == rank_) {
-    for (const auto& input : only_list(inputs, Op::scatter, size_)) {
-      prepared.add_input(input);
-    }
-  } else {
-    need(inputs.empty(), Op::scatter, "only the root has inputs");
-  }
-  return submit(c10d::OpType::SCATTER, "tutti:scatter", std::move(prepared), outputs, options.timeout);
-}
-
-Backend::WorkPtr Backend::reduce_scatter(Tensors& outputs, std::vector<Tensors>& inputs,
-                                         const c10d::ReduceScatterOptions& options) {
-  auto prepared = prepare(Op::reduce_scatter, options.reduceOp);
-  for (const auto& input : only_list(inputs, Op::reduce_scatter, size_)) {
-    prepared.add_input(input);
-  }
-  prepared.add_output(only(outputs, Op::reduce_scatter));
-  return submit(c10d::OpType::REDUCE_SCATTER, "tutti:reduce_scatter", std::move(prepared), outputs, options.timeout);
-}
-
-Backend::WorkPtr Backend::_reduce_scatter_base(at::Tensor& output, at::Tensor& input,
-                                               const c10d::ReduceScatterOptions& options) {
-  auto prepared = prepare(Op::reduce_scatter, options.reduceOp);
-  need(input.numel() == output.numel() * size_, Op::reduce_scatter,
-       fmt::format("the input has {} elements; {} ranks with {} each need {}", input.numel(), size_, output.numel(),
-                   output.numel() * size_));
-  prepared.add_input(input);
-  prepared.add_output(output);
-  prepared.call.in = cut(prepared.call.in[0], input, {}, size_, Op::reduce_scatter);
-  return submit(c10d::OpType::_REDUCE_SCATTER_BASE, "tutti:reduce_scatter_tensor", std::move(prepared), {output},
-                options.timeout);
-}
-
-Backend::WorkPtr Backend::alltoall_base(at::Tensor& output, at::Tensor& input, std::vector<int64_t>& output_splits,
-                                        std::vector<int64_t>& input_splits, const c10d::AllToAllOptions& options) {
-  auto prepared = prepare(Op::all_to_all);
-  prepared.add_input(input);
-  prepared.add_output(output);
-  prepared.call.in = cut(prepared.call.in[0], input, input_splits, size_, Op::all_to_all);
-  prepared.call.out = cut(prepared.call.out[0], output, output_splits, size_, Op::all_to_all);
-  return submit(c10d::OpType::ALLTOALL_BASE, "tutti:all_to_all_single", std::move(prepared), {output}, options.timeout);
-}
-
-Backend::WorkPtr Backend::alltoall(Tensors& outputs, Tensors& inputs, const c10d::AllToAllOptions& options) {
-  auto prepared = prepare(Op::all_to_all);
-  for (const auto& input : inputs) {
-    prepared.add_input(input);
-  }
-  for (const auto& output : outputs) {
-    prepared.add_output(output);
-  }
-  return submit(c10d::OpType::ALLTOALL, "tutti:all_to_all", std::move(prepared), outputs, options.timeout);
-}
-
-Backend::WorkPtr Backend::barrier(const c10d::BarrierOptions& options) {
-  return submit(c10d::OpType::BARRIER, "tutti:barrier", prepare(Op::barrier), {}, options.timeout);
-}
-
-Backend::WorkPtr Backend::send(Tensors& tensors, int to, int tag) {
-  PreparedCall prepared{.name = "send", .call = {}, .kept = {}, .copy_back = {}};
-  prepared.add_input(only(tensors, "send"));
+void Backend::run_now(engine::Op op, const at::Tensor& tensor, const Reduce& reduce, Rank root) {
+  PreparedCall prepared{.name = engine::to_string(op)};
+  auto& call = prepared.call;
+  call.op = op;
+  call.reduce = reduce.op;
+  call.factor = reduce.factor;
+  call.root = root;
+  call.site = current_site();
+  const bool is_root = to_int(root) == rank_;
+  prepared.add_in_place(tensor, op != engine::Op::broadcast || is_root,
+                        op == engine::Op::all_reduce || (op == engine::Op::reduce ? is_root : !is_root));
   const auto open = hold_open();
-  auto work = c10::make_intrusive<BackendWork>(rank_, c10d::OpType::SEND, "tutti:send", Tensors{}, sequence_);
-  progress_->engine().send(Rank{to}, static_cast<std::uint64_t>(tag), prepared.call.in[0],
-                           deadline_for(c10d::kUnsetTimeout),
-                           [work, kept = std::move(prepared.kept)](const Status& status) { work->complete(status); });
-  return work;
+  check_possible(prepared);
+  run_blocking(prepared, c10d::kUnsetTimeout);
 }
 
-Backend::WorkPtr Backend::receive(c10d::OpType type, Tensors& tensors, Rank from, int tag) {
-  PreparedCall prepared{.name = "recv", .call = {}, .kept = {}, .copy_back = {}};
-  prepared.add_output(only(tensors, "recv"));
+void Backend::barrier_now() {
+  PreparedCall prepared{.name = "barrier"};
+  prepared.call.site = current_site();
   const auto open = hold_open();
-  auto work = c10::make_intrusive<BackendWork>(rank_, type, "tutti:recv", tensors, sequence_);
-  progress_->engine().receive(
-      from, static_cast<std::uint64_t>(tag), prepared.call.out[0], deadline_for(c10d::kUnsetTimeout),
-      [work, kept = std::move(prepared.kept), copy_back = std::move(prepared.copy_back)](const Result<Rank>& result) {
-        if (!result) {
-          work->complete(result.error());
-          return;
-        }
-        work->set_source(to_int(result.value()));
-        work->complete(copy_results(copy_back));
-      });
+  run_blocking(prepared, c10d::kUnsetTimeout);
+}
+
+Backend::WorkPtr Backend::submit(const Operation& operation, PreparedCall prepared, const Tensors& outputs) {
+  prepared.call.site = site();
+  const auto open = hold_open();
+  check_possible(prepared);
+  if (!operation.async) {
+    run_blocking(prepared, operation.timeout);
+    return nullptr;
+  }
+  const std::scoped_lock lock(submit_mutex_);
+  auto work = make_work(operation.type, operation.title, outputs, ++sequence_);
+  auto shared = std::make_shared<PreparedCall>(std::move(prepared));
+  const auto deadline = deadline_for(operation.timeout);
+  progress_->submit(
+      [shared, deadline](engine::Engine& engine) {
+        auto status = engine.run(shared->call, deadline);
+        return status ? shared->copy_results() : status;
+      },
+      finisher(work));
   return work;
 }
 
-Backend::WorkPtr Backend::recv(Tensors& tensors, int from, int tag) {
-  return receive(c10d::OpType::RECV, tensors, Rank{from}, tag);
+Backend::WorkPtr Backend::submit_all(const Operation& operation, std::vector<PreparedCall> prepared,
+                                     const Tensors& outputs) {
+  {
+    const auto open = hold_open();
+    for (auto& each : prepared) {
+      each.call.site = site();
+      check_possible(each);
+    }
+  }
+  const auto deadline = deadline_for(operation.timeout);
+  auto shared = std::make_shared<std::vector<PreparedCall>>(std::move(prepared));
+  // All of them, also after a mismatch of one: ranks stay in step.
+  const auto run_each = [shared, deadline](engine::Engine& engine) {
+    Status first;
+    for (const auto& each : *shared) {
+      auto status = engine.run(each.call, deadline);
+      status = status ? each.copy_results() : status;
+      first = first ? status : first;
+    }
+    return first;
+  };
+  return submit_task(operation, run_each, outputs);
 }
 
-Backend::WorkPtr Backend::recvAnysource(Tensors& tensors, int tag) {
-  return receive(c10d::OpType::RECVANYSOURCE, tensors, engine::kAnyRank, tag);
+Backend::WorkPtr Backend::submit_task(const Operation& operation, engine::Progress::Task task, const Tensors& outputs) {
+  const auto open = hold_open();
+  if (!operation.async) {
+    ++sequence_;
+    throw_if_failed(progress_->run(task));
+    return nullptr;
+  }
+  const std::scoped_lock lock(submit_mutex_);
+  auto work = make_work(operation.type, operation.title, outputs, ++sequence_);
+  progress_->submit(std::move(task), finisher(work));
+  return work;
+}
+
+c10::intrusive_ptr<BackendWork> Backend::make_work(c10d::OpType type, const char* title, const Tensors& outputs,
+                                                   std::uint64_t sequence) {
+  auto work = c10::make_intrusive<BackendWork>(rank_, type, title, outputs, sequence);
+  const std::scoped_lock lock(coalescing_mutex_);
+  if (coalescing_) {
+    coalescing_->push_back(work);
+  }
+  return work;
+}
+
+/// Called by a thread of the engine, perhaps after this backend has gone.
+engine::Done Backend::finisher(const c10::intrusive_ptr<BackendWork>& work) const {
+  if (!onCompletionHook_) {
+    return [work](const Status& status) { work->complete(status); };
+  }
+  return [work, hook = onCompletionHook_](const Status& status) {
+    work->complete(status);
+    hook(std::make_shared<c10d::WorkInfo>(work->info()));
+  };
+}
+
+SymmetricAllocator& Backend::allocator() {
+  if (!allocator_) {
+    throw Exception(
+        {Code::unsupported, "symmetric memory: the ranks of this group are on several hosts and share none"});
+  }
+  return *allocator_;
+}
+
+std::shared_ptr<c10::Allocator> Backend::getMemAllocator() {
+  (void)allocator();
+  return allocator_;
+}
+
+at::Tensor Backend::allocateTensor(long size, at::TensorOptions options) { return allocator().empty({size}, options); }
+
+bool Backend::reaches(const at::Tensor& tensor) const {
+  return reach_ &&
+         reach_->place_of(static_cast<const std::byte*>(tensor.const_data_ptr()), tensor.nbytes()).has_value();
+}
+
+c10::intrusive_ptr<c10d::Backend> Backend::split(const c10::intrusive_ptr<c10d::Store>& store,
+                                                 const std::vector<int>& ranks,
+                                                 const c10::intrusive_ptr<Options>& options) {
+  const auto found = std::find(ranks.begin(), ranks.end(), rank_);
+  if (found == ranks.end()) {
+    return nullptr;
+  }
+  auto inner = options_;
+  inner.timeout = options ? options->timeout : std::chrono::milliseconds(timeout_ms_);
+  auto engine = options_.make_engine(store, to_rank(static_cast<std::size_t>(found - ranks.begin())),
+                                     static_cast<int>(ranks.size()));
+  return c10::make_intrusive<Backend>(std::move(engine), std::move(inner));
+}
+
+c10::intrusive_ptr<c10d::Backend::Options> Backend::getBackendOptions() {
+  return c10::make_intrusive<Options>("tutti", std::chrono::milliseconds(timeout_ms_));
+}
+
+void Backend::registerOnCompletionHook(std::function<void(std::shared_ptr<c10d::WorkInfo>)>&& hook) {
+  onCompletionHook_ = std::move(hook);
+}
+
+void Backend::waitForPendingWorks() {
+  const auto open = hold_open();
+  progress_->wait_idle();
+}
+
+c10d::ErrorType Backend::getError() {
+  const std::shared_lock lock(open_mutex_);
+  const auto error = open_ ? progress_->engine().broken() : std::nullopt;
+  if (!error) {
+    return c10d::ErrorType::SUCCESS;
+  }
+  return error->code == Code::timed_out   ? c10d::ErrorType::TIMEOUT
+         : error->code == Code::peer_lost ? c10d::ErrorType::REMOTE_ERROR
+                                          : c10d::ErrorType::COMM_ERROR;
 }
 
 void Backend::abort() {
-  if (::getpid() != process_) {
+  if (is_forked()) {
     return;
   }
   const std::shared_lock lock(open_mutex_);
@@ -322,13 +244,15 @@ void Backend::abort() {
 }
 
 void Backend::shutdown() {
-  if (::getpid() != process_) {
+  if (is_forked()) {
     return;
   }
-  {
-    const std::scoped_lock lock(open_mutex_);
-    open_ = false;
+  if (!open_mutex_.try_lock()) {  // an operation is being started, or runs on its caller's thread
+    progress_->end_pending();
+    open_mutex_.lock();
   }
+  open_ = false;
+  open_mutex_.unlock();
   if (!progress_->on_own_thread()) {  // else the destructor does it
     progress_->close();
   }

@@ -1,94 +1,151 @@
 #pragma once
 
-#include <sys/types.h>
-
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <shared_mutex>
 #include <string>
-#include <string_view>
-#include <utility>
 #include <vector>
 
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
+#include "tutti/base/forked.h"
+#include "tutti/comm/dtype.h"
+#include "tutti/comm/prepare.h"
+#include "tutti/comm/symmetric.h"
 #include "tutti/comm/work.h"
 #include "tutti/engine/engine.h"
 #include "tutti/engine/progress.h"
 
 namespace tutti {
 
-/// Tensors of one operation, made ready for an engine: blocks of contiguous bytes, the tensors that own them, and
-/// copies to be made afterwards into outputs that were not contiguous.
-struct PreparedCall {
-  std::string_view name;  ///< of the operation, for errors
-  engine::Call call;
-  std::vector<at::Tensor> kept;
-  std::vector<std::pair<at::Tensor, at::Tensor>> copy_back;  ///< to, from; see copy_results
-
-  void add_input(const at::Tensor& tensor);
-  void add_output(const at::Tensor& tensor);
-  /// In and out at once; a tensor that is not contiguous travels as one contiguous copy.
-  void add_in_place(const at::Tensor& tensor, bool in, bool out);
+struct BackendOptions {
+  std::chrono::milliseconds timeout = std::chrono::minutes(5);
+  /// What moves the bytes of a group of other ranks, for `split`; nothing when this backend cannot be split.
+  std::function<std::unique_ptr<engine::Engine>(c10::intrusive_ptr<c10d::Store> store, Rank rank, int size)>
+      make_engine = nullptr;
+  /// Where the program of the calling thread is, for errors; asked when an operation is started outside of a SiteScope.
+  engine::CallSite (*where)() = nullptr;
 };
 
 /// A c10d backend over one of our engines: what PyTorch's clients and our own groups call. Operations are checked on
-/// the caller's thread, run in order by the progress thread, and their Work tells the end.
+/// the caller's thread. Those with asyncOp run in order on the progress thread, and their Work tells the end; those
+/// without run on the caller's thread when nothing is under way, throw what went wrong, and return no Work.
 /// Any thread, but collectives in the same order on every rank.
 class Backend final : public c10d::Backend {
  public:
-  Backend(std::unique_ptr<engine::Engine> engine, std::chrono::milliseconds timeout);
+  Backend(std::unique_ptr<engine::Engine> engine, BackendOptions options);
   ~Backend() override;
 
   using Tensors = std::vector<at::Tensor>;
+  using TensorLists = std::vector<Tensors>;
   using WorkPtr = c10::intrusive_ptr<c10d::Work>;
 
   const std::string getBackendName() const override { return "tutti"; }
   const std::string& engine_name() const { return engine_name_; }
 
+  /// An operation on one tensor, done on this thread, without asking for memory. Throws what went wrong.
+  void run_now(engine::Op op, const at::Tensor& tensor, const Reduce& reduce, Rank root);
+  void barrier_now();
+
+  // backend_ops.cpp: one operation
   WorkPtr broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) override;
   WorkPtr allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) override;
   WorkPtr reduce(Tensors& tensors, const c10d::ReduceOptions& options) override;
-  WorkPtr allgather(std::vector<Tensors>& outputs, Tensors& inputs, const c10d::AllgatherOptions& options) override;
+  WorkPtr allgather(TensorLists& outputs, Tensors& inputs, const c10d::AllgatherOptions& options) override;
   WorkPtr _allgather_base(at::Tensor& output, at::Tensor& input, const c10d::AllgatherOptions& options) override;
-  WorkPtr gather(std::vector<Tensors>& outputs, Tensors& inputs, const c10d::GatherOptions& options) override;
-  WorkPtr scatter(Tensors& outputs, std::vector<Tensors>& inputs, const c10d::ScatterOptions& options) override;
-  WorkPtr reduce_scatter(Tensors& outputs, std::vector<Tensors>& inputs,
-                         const c10d::ReduceScatterOptions& options) override;
+  WorkPtr gather(TensorLists& outputs, Tensors& inputs, const c10d::GatherOptions& options) override;
+  WorkPtr scatter(Tensors& outputs, TensorLists& inputs, const c10d::ScatterOptions& options) override;
+  WorkPtr reduce_scatter(Tensors& outputs, TensorLists& inputs, const c10d::ReduceScatterOptions& options) override;
   WorkPtr _reduce_scatter_base(at::Tensor& output, at::Tensor& input,
                                const c10d::ReduceScatterOptions& options) override;
   WorkPtr alltoall_base(at::Tensor& output, at::Tensor& input, std::vector<int64_t>& output_splits,
                         std::vector<int64_t>& input_splits, const c10d::AllToAllOptions& options) override;
   WorkPtr alltoall(Tensors& outputs, Tensors& inputs, const c10d::AllToAllOptions& options) override;
   WorkPtr barrier(const c10d::BarrierOptions& options) override;
+  void monitoredBarrier(const c10d::BarrierOptions& options, bool wait_all_ranks) override;
   WorkPtr send(Tensors& tensors, int to, int tag) override;
   WorkPtr recv(Tensors& tensors, int from, int tag) override;
   WorkPtr recvAnysource(Tensors& tensors, int tag) override;
 
+  // backend_batches.cpp: several as one
+  bool supportsCoalescing() const override { return true; }
+  void startCoalescing() override;
+  WorkPtr endCoalescing() override;
+  WorkPtr allreduce_coalesced(Tensors& tensors, const c10d::AllreduceCoalescedOptions& options) override;
+  WorkPtr allreduce_sparse(Tensors& tensors, const c10d::AllreduceOptions& options) override;
+  WorkPtr allgather_coalesced(TensorLists& outputs, Tensors& inputs, const c10d::AllgatherOptions& options) override;
+  WorkPtr allgather_into_tensor_coalesced(Tensors& outputs, Tensors& inputs,
+                                          const c10d::AllgatherOptions& options) override;
+  WorkPtr reduce_scatter_tensor_coalesced(Tensors& outputs, Tensors& inputs,
+                                          const c10d::ReduceScatterOptions& options) override;
+
+  // backend.cpp: everything around them
+  bool supportsTensorAlloc(c10::DeviceIndex) override { return allocator_ != nullptr; }
+  at::Tensor allocateTensor(long size, at::TensorOptions options) override;
+  std::shared_ptr<c10::Allocator> getMemAllocator() override;
+  SymmetricAllocator& allocator();
+  /// Whether peers can reach the bytes of this tensor.
+  bool reaches(const at::Tensor& tensor) const;
+
+  bool supportsSplitting() const override { return options_.make_engine != nullptr; }
+  c10::intrusive_ptr<c10d::Backend> split(const c10::intrusive_ptr<c10d::Store>& store, const std::vector<int>& ranks,
+                                          const c10::intrusive_ptr<Options>& options) override;
+  c10::intrusive_ptr<Options> getBackendOptions() override;
   void setTimeout(std::chrono::milliseconds timeout) override { timeout_ms_ = timeout.count(); }
   void setSequenceNumberForGroup() override {}  // it starts at 0 on every rank
   uint64_t getSequenceNumberForGroup() override { return sequence_; }
+  void registerOnCompletionHook(std::function<void(std::shared_ptr<c10d::WorkInfo>)>&& hook) override;
+  void waitForPendingWorks() override;
+  void enableCollectivesTiming() override {}  // always on
+  c10d::ErrorType getError() override;
   void abort() override;
   void shutdown() override;
 
  private:
+  /// How an operation is to be run.
+  struct Operation {
+    c10d::OpType type;
+    const char* title;
+    std::chrono::milliseconds timeout;
+    bool async;
+  };
+
   Deadline deadline_for(std::chrono::milliseconds asked) const;
+  engine::CallSite site() const;
   /// Holds off shutdown while an operation is being started; throws when that has already been, or in a forked child.
   std::shared_lock<std::shared_mutex> hold_open();
-  WorkPtr submit(c10d::OpType type, const char* title, PreparedCall prepared, Tensors outputs,
-                 std::chrono::milliseconds timeout);
+  void check_possible(const PreparedCall& prepared);
+  void run_blocking(const PreparedCall& prepared, std::chrono::milliseconds timeout);
+  WorkPtr submit(const Operation& operation, PreparedCall prepared, const Tensors& outputs);
+  WorkPtr submit_all(const Operation& operation, std::vector<PreparedCall> prepared, const Tensors& outputs);
+  WorkPtr submit_task(const Operation& operation, engine::Progress::Task task, const Tensors& outputs);
+  WorkPtr sparse_all_reduce(const at::Tensor& tensor, const c10d::AllreduceOptions& options);
+  PreparedCall prepare_all_gather(const at::Tensor& output, const at::Tensor& input) const;
+  PreparedCall prepare_reduce_scatter(const at::Tensor& output, const at::Tensor& input,
+                                      const c10d::ReduceOp& op) const;
   WorkPtr receive(c10d::OpType type, Tensors& tensors, Rank from, int tag);
+  c10::intrusive_ptr<BackendWork> make_work(c10d::OpType type, const char* title, const Tensors& outputs,
+                                            std::uint64_t sequence);
+  bool is_forked() const { return process_generation() != process_; }
+  engine::Done finisher(const c10::intrusive_ptr<BackendWork>& work) const;
 
-  const pid_t process_;
+  const std::uint64_t process_;
   const std::string engine_name_;
+  BackendOptions options_;
+  std::shared_ptr<engine::Reach> reach_;
+  std::shared_ptr<SymmetricAllocator> allocator_;
   std::unique_ptr<engine::Progress> progress_;
   std::shared_mutex open_mutex_;
   bool open_ = true;
   std::mutex submit_mutex_;  // the order of the queue is the order of the sequence numbers
   std::atomic<std::int64_t> timeout_ms_;
   std::atomic<std::uint64_t> sequence_{0};
+  std::mutex coalescing_mutex_;
+  std::optional<std::vector<WorkPtr>> coalescing_;  // what was started since startCoalescing
 };
 
 }  // namespace tutti

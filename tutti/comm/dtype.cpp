@@ -31,23 +31,29 @@ Result<kernels::DType> to_dtype(c10::ScalarType type) {
   }
 }
 
-Result<ReduceOp> to_reduce_op(const c10d::ReduceOp& op) {
-  switch (static_cast<c10d::ReduceOp::RedOpType>(op)) {
-    case c10d::ReduceOp::SUM: return ReduceOp::sum;
-    case c10d::ReduceOp::AVG: return ReduceOp::avg;
-    case c10d::ReduceOp::PRODUCT: return ReduceOp::product;
-    case c10d::ReduceOp::MIN: return ReduceOp::min;
-    case c10d::ReduceOp::MAX: return ReduceOp::max;
-    case c10d::ReduceOp::BAND: return ReduceOp::band;
-    case c10d::ReduceOp::BOR: return ReduceOp::bor;
-    case c10d::ReduceOp::BXOR: return ReduceOp::bxor;
-    default: break;
+Result<Reduce> to_reduce(const c10d::ReduceOp& op) {
+  switch (op.op_) {
+    case c10d::ReduceOp::SUM: return Reduce(ReduceOp::sum);
+    case c10d::ReduceOp::AVG: return Reduce(ReduceOp::avg);
+    case c10d::ReduceOp::PRODUCT: return Reduce(ReduceOp::product);
+    case c10d::ReduceOp::MIN: return Reduce(ReduceOp::min);
+    case c10d::ReduceOp::MAX: return Reduce(ReduceOp::max);
+    case c10d::ReduceOp::BAND: return Reduce(ReduceOp::band);
+    case c10d::ReduceOp::BOR: return Reduce(ReduceOp::bor);
+    case c10d::ReduceOp::BXOR: return Reduce(ReduceOp::bxor);
+    case c10d::ReduceOp::PREMUL_SUM:
+      if (const auto* supplement = dynamic_cast<const c10d::PreMulSumSupplement*>(op.supplement_.get())) {
+        const auto& tensor = supplement->tensor_factor;
+        return premul_sum(tensor.defined() ? tensor.item<double>() : supplement->double_factor);
+      }
+      return Error{Code::invalid_argument, "a pre-multiplied sum was asked for without its factor"};
+    case c10d::ReduceOp::UNUSED: break;
   }
   return Error{Code::unsupported, "this reduce operation is not supported; multiply before and use sum"};
 }
 
-c10d::ReduceOp to_c10d(ReduceOp op) {
-  switch (op) {
+c10d::ReduceOp to_c10d(const Reduce& reduce) {
+  switch (reduce.op) {
     case ReduceOp::sum: return c10d::ReduceOp::SUM;
     case ReduceOp::avg: return c10d::ReduceOp::AVG;
     case ReduceOp::product: return c10d::ReduceOp::PRODUCT;
@@ -56,6 +62,7 @@ c10d::ReduceOp to_c10d(ReduceOp op) {
     case ReduceOp::band: return c10d::ReduceOp::BAND;
     case ReduceOp::bor: return c10d::ReduceOp::BOR;
     case ReduceOp::bxor: return c10d::ReduceOp::BXOR;
+    case ReduceOp::premul_sum: return c10d::makePreMulSum(reduce.factor);
   }
   return c10d::ReduceOp::SUM;
 }

@@ -9,6 +9,7 @@
 
 #include "tutti/comm/backend.h"
 #include "tutti/comm/c10d_store.h"
+#include "tutti/comm/call_site.h"
 #include "tutti/comm/group_factory.h"
 
 namespace tutti {
@@ -58,6 +59,10 @@ Group Group::from(c10::intrusive_ptr<c10d::ProcessGroup> process_group) {
   auto own = c10::make_intrusive<c10d::PrefixStore>(fmt::format("tutti/from-{}", number), store);
   state->factory = std::make_shared<GroupFactory>(
       GroupFactory::Options{.store = from_c10d(std::move(own)), .rank = Rank{process_group->getRank()}});
+  const auto on_cpu = process_group->getDeviceTypes();
+  if (std::find(on_cpu.begin(), on_cpu.end(), c10::Device(c10::DeviceType::CPU)) != on_cpu.end()) {
+    state->ours = dynamic_cast<Backend*>(process_group->getBackend(c10::DeviceType::CPU).get());
+  }
   state->process_group = std::move(process_group);
   return Group(std::move(state));
 }
@@ -129,65 +134,109 @@ c10::intrusive_ptr<c10d::Backend> Group::backend(const at::Tensor& tensor) const
   return state_->process_group->getBackend(tensor.device().type());
 }
 
-Work Group::all_reduce(at::Tensor tensor, ReduceOp op) const {
+/// Our own backend, when this group waits for its operations and the tensor is one for it.
+Backend* Group::at_once(const at::Tensor& tensor) const {
+  return blocking_ && tensor.defined() && tensor.device().is_cpu() ? state_->ours : nullptr;
+}
+
+Group Group::blocking() const {
+  auto group = *this;
+  group.blocking_ = true;
+  return group;
+}
+
+Work Group::all_reduce(at::Tensor tensor, Reduce reduce, Site site) const {
+  const SiteScope scope(site);
+  if (auto* ours = at_once(tensor)) {
+    ours->run_now(engine::Op::all_reduce, tensor, reduce, Rank{0});
+    return Work(nullptr);
+  }
   std::vector<at::Tensor> tensors{std::move(tensor)};
   c10d::AllreduceOptions options;
-  options.reduceOp = to_c10d(op);
-  return Work(backend(tensors[0])->allreduce(tensors, options));
+  options.reduceOp = to_c10d(reduce);
+  return finish(backend(tensors[0])->allreduce(tensors, asked(options)));
 }
 
-Work Group::reduce(at::Tensor tensor, Rank root, ReduceOp op) const {
+Work Group::all_reduce(std::vector<at::Tensor> tensors, Reduce reduce, Site site) const {
+  const SiteScope scope(site);
+  if (tensors.empty()) {
+    throw Exception({Code::invalid_argument, "all_reduce: no tensors given"});
+  }
+  c10d::AllreduceCoalescedOptions options;
+  options.reduceOp = to_c10d(reduce);
+  return finish(backend(tensors[0])->allreduce_coalesced(tensors, asked(options)));
+}
+
+Work Group::reduce(at::Tensor tensor, Rank root, Reduce reduce, Site site) const {
+  const SiteScope scope(site);
+  if (auto* ours = at_once(tensor)) {
+    ours->run_now(engine::Op::reduce, tensor, reduce, root);
+    return Work(nullptr);
+  }
   std::vector<at::Tensor> tensors{std::move(tensor)};
   c10d::ReduceOptions options;
-  options.reduceOp = to_c10d(op);
+  options.reduceOp = to_c10d(reduce);
   options.rootRank = to_int(root);
-  return Work(backend(tensors[0])->reduce(tensors, options));
+  return finish(backend(tensors[0])->reduce(tensors, asked(options)));
 }
 
-Work Group::broadcast(at::Tensor tensor, Rank root) const {
+Work Group::broadcast(at::Tensor tensor, Rank root, Site site) const {
+  const SiteScope scope(site);
+  if (auto* ours = at_once(tensor)) {
+    ours->run_now(engine::Op::broadcast, tensor, ReduceOp::sum, root);
+    return Work(nullptr);
+  }
   std::vector<at::Tensor> tensors{std::move(tensor)};
   c10d::BroadcastOptions options;
   options.rootRank = to_int(root);
-  return Work(backend(tensors[0])->broadcast(tensors, options));
+  return finish(backend(tensors[0])->broadcast(tensors, asked(options)));
 }
 
-Work Group::all_gather(std::vector<at::Tensor> outputs, at::Tensor input) const {
+Work Group::all_gather(std::vector<at::Tensor> outputs, at::Tensor input, Site site) const {
+  const SiteScope scope(site);
   std::vector<std::vector<at::Tensor>> lists{std::move(outputs)};
   std::vector<at::Tensor> inputs{std::move(input)};
-  return Work(backend(inputs[0])->allgather(lists, inputs));
+  return finish(backend(inputs[0])->allgather(lists, inputs, asked(c10d::AllgatherOptions())));
 }
 
-Work Group::all_gather(at::Tensor output, at::Tensor input) const {
-  return Work(backend(input)->_allgather_base(output, input));
+Work Group::all_gather(at::Tensor output, at::Tensor input, Site site) const {
+  const SiteScope scope(site);
+  return finish(backend(input)->_allgather_base(output, input, asked(c10d::AllgatherOptions())));
 }
 
-Work Group::reduce_scatter(at::Tensor output, std::vector<at::Tensor> inputs, ReduceOp op) const {
+Work Group::reduce_scatter(at::Tensor output, std::vector<at::Tensor> inputs, Reduce reduce, Site site) const {
+  const SiteScope scope(site);
   std::vector<at::Tensor> outputs{std::move(output)};
   std::vector<std::vector<at::Tensor>> lists{std::move(inputs)};
   c10d::ReduceScatterOptions options;
-  options.reduceOp = to_c10d(op);
-  return Work(backend(outputs[0])->reduce_scatter(outputs, lists, options));
+  options.reduceOp = to_c10d(reduce);
+  return finish(backend(outputs[0])->reduce_scatter(outputs, lists, asked(options)));
 }
 
-Work Group::reduce_scatter(at::Tensor output, at::Tensor input, ReduceOp op) const {
+Work Group::reduce_scatter(at::Tensor output, at::Tensor input, Reduce reduce, Site site) const {
+  const SiteScope scope(site);
   c10d::ReduceScatterOptions options;
-  options.reduceOp = to_c10d(op);
-  return Work(backend(output)->_reduce_scatter_base(output, input, options));
+  options.reduceOp = to_c10d(reduce);
+  return finish(backend(output)->_reduce_scatter_base(output, input, asked(options)));
 }
 
-Work Group::all_to_all(std::vector<at::Tensor> outputs, std::vector<at::Tensor> inputs) const {
+Work Group::all_to_all(std::vector<at::Tensor> outputs, std::vector<at::Tensor> inputs, Site site) const {
+  const SiteScope scope(site);
   if (inputs.empty()) {
     throw Exception({Code::invalid_argument, "all_to_all: no inputs given"});
   }
-  return Work(backend(inputs[0])->alltoall(outputs, inputs));
+  return finish(backend(inputs[0])->alltoall(outputs, inputs, asked(c10d::AllToAllOptions())));
 }
 
 Work Group::all_to_all(at::Tensor output, at::Tensor input, std::vector<int64_t> output_splits,
-                       std::vector<int64_t> input_splits) const {
-  return Work(backend(input)->alltoall_base(output, input, output_splits, input_splits));
+                       std::vector<int64_t> input_splits, Site site) const {
+  const SiteScope scope(site);
+  return finish(
+      backend(input)->alltoall_base(output, input, output_splits, input_splits, asked(c10d::AllToAllOptions())));
 }
 
-Work Group::gather(std::vector<at::Tensor> outputs, at::Tensor input, Rank root) const {
+Work Group::gather(std::vector<at::Tensor> outputs, at::Tensor input, Rank root, Site site) const {
+  const SiteScope scope(site);
   std::vector<at::Tensor> inputs{std::move(input)};
   std::vector<std::vector<at::Tensor>> lists;
   if (!outputs.empty()) {
@@ -195,10 +244,11 @@ Work Group::gather(std::vector<at::Tensor> outputs, at::Tensor input, Rank root)
   }
   c10d::GatherOptions options;
   options.rootRank = to_int(root);
-  return Work(backend(inputs[0])->gather(lists, inputs, options));
+  return finish(backend(inputs[0])->gather(lists, inputs, asked(options)));
 }
 
-Work Group::scatter(at::Tensor output, std::vector<at::Tensor> inputs, Rank root) const {
+Work Group::scatter(at::Tensor output, std::vector<at::Tensor> inputs, Rank root, Site site) const {
+  const SiteScope scope(site);
   std::vector<at::Tensor> outputs{std::move(output)};
   std::vector<std::vector<at::Tensor>> lists;
   if (!inputs.empty()) {
@@ -206,19 +256,48 @@ Work Group::scatter(at::Tensor output, std::vector<at::Tensor> inputs, Rank root
   }
   c10d::ScatterOptions options;
   options.rootRank = to_int(root);
-  return Work(backend(outputs[0])->scatter(outputs, lists, options));
+  return finish(backend(outputs[0])->scatter(outputs, lists, asked(options)));
 }
 
 Work Group::send(at::Tensor tensor, Rank to, int tag) const {
   std::vector<at::Tensor> tensors{std::move(tensor)};
-  return Work(backend(tensors[0])->send(tensors, to_int(to), tag));
+  return finish(backend(tensors[0])->send(tensors, to_int(to), tag));
 }
 
 Work Group::receive(at::Tensor tensor, Rank from, int tag) const {
   std::vector<at::Tensor> tensors{std::move(tensor)};
-  return Work(backend(tensors[0])->recv(tensors, to_int(from), tag));
+  return finish(backend(tensors[0])->recv(tensors, to_int(from), tag));
 }
 
-Work Group::barrier() const { return Work(state_->process_group->getDefaultBackend()->barrier()); }
+Work Group::receive_any(at::Tensor tensor, int tag) const {
+  std::vector<at::Tensor> tensors{std::move(tensor)};
+  return finish(backend(tensors[0])->recvAnysource(tensors, tag));
+}
+
+Work Group::barrier(Site site) const {
+  const SiteScope scope(site);
+  if (blocking_ && state_->ours != nullptr && state_->ours == state_->process_group->getDefaultBackend().get()) {
+    state_->ours->barrier_now();
+    return Work(nullptr);
+  }
+  return finish(state_->process_group->getDefaultBackend()->barrier(asked(c10d::BarrierOptions())));
+}
+
+void Group::monitored_barrier(std::chrono::milliseconds timeout, Site site) const {
+  const SiteScope scope(site);
+  c10d::BarrierOptions options;
+  options.timeout = timeout;
+  state_->process_group->getDefaultBackend()->monitoredBarrier(options, true);
+}
+
+void Group::abort() const { state_->process_group->getDefaultBackend()->abort(); }
+
+/// What a foreign backend started for a blocking group is waited for here.
+Work Group::finish(c10::intrusive_ptr<c10d::Work> work) const {
+  if (blocking_ && work) {
+    work->wait();
+  }
+  return Work(std::move(work));
+}
 
 }  // namespace tutti

@@ -8,7 +8,6 @@
 #include <openssl/sha.h>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
-#include "tutti/comm/backend.h"
 #include "tutti/comm/c10d_store.h"
 #include "tutti/comm/host.h"
 #include "tutti/engine/apart/apart.h"
@@ -42,6 +41,19 @@ std::unique_ptr<engine::Engine> GroupFactory::make_engine(const std::string& nam
   return engine::make_apart_engine(options_.store, name, me, size);
 }
 
+c10::intrusive_ptr<Backend> GroupFactory::make_backend(const std::string& name, Rank me, int size,
+                                                       engine::CallSite (*where)()) {
+  const auto timeout = options_.timeout;
+  BackendOptions options{.timeout = timeout, .where = where};
+  if (!options_.memories) {  // threads would have to share their memories with the factory of the split
+    options.make_engine = [timeout](c10::intrusive_ptr<c10d::Store> store, Rank rank, int ranks) {
+      GroupFactory factory({.store = from_c10d(std::move(store)), .rank = rank, .timeout = timeout});
+      return factory.make_engine("split", rank, ranks);
+    };
+  }
+  return c10::make_intrusive<Backend>(make_engine(name, me, size), std::move(options));
+}
+
 std::shared_ptr<Group::State> GroupFactory::make(const std::vector<Rank>& members) {
   const auto found = std::find(members.begin(), members.end(), options_.rank);
   require(found != members.end(), "a group is made by its members");
@@ -50,8 +62,8 @@ std::shared_ptr<Group::State> GroupFactory::make(const std::vector<Rank>& member
   state->name = next_name(members);
   state->members = members;
 
-  auto backend =
-      c10::make_intrusive<Backend>(make_engine(state->name, me, static_cast<int>(members.size())), options_.timeout);
+  auto backend = make_backend(state->name, me, static_cast<int>(members.size()));
+  state->ours = backend.get();
   auto store = c10::make_intrusive<c10d::PrefixStore>(state->name,
                                                       c10::make_intrusive<C10dStore>(options_.store, options_.timeout));
   state->process_group =

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "tutti/comm/backend.h"
 #include "tutti/comm/group.h"
 #include "tutti/engine/local/local.h"
 #include "tutti/rendezvous/store.h"
@@ -33,6 +34,10 @@ class GroupFactory {
   /// Only what moves the bytes of such a group, for who builds the rest. `name` is used once per store.
   std::unique_ptr<engine::Engine> make_engine(const std::string& name, Rank me, int size);
 
+  /// The same, as what c10d calls.
+  c10::intrusive_ptr<Backend> make_backend(const std::string& name, Rank me, int size,
+                                           engine::CallSite (*where)() = nullptr);
+
   const Options& options() const { return options_; }
 
  private:
@@ -46,6 +51,7 @@ class GroupFactory {
 /// A group's insides.
 struct Group::State {
   c10::intrusive_ptr<c10d::ProcessGroup> process_group;
+  Backend* ours = nullptr;  // kept by the process group; null when another's backend carries it
   std::vector<Rank> members;
   std::string name;
   std::shared_ptr<GroupFactory> factory;  // what sub-groups are made from

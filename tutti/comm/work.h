@@ -1,6 +1,8 @@
 #pragma once
 
 #include <chrono>
+#include <exception>
+#include <mutex>
 #include <vector>
 
 #include <ATen/core/ivalue.h>
@@ -23,18 +25,42 @@ class BackendWork final : public c10d::Work {
   void set_source(int rank) { source_ = rank; }
 
   std::vector<at::Tensor> result() override { return outputs_; }
-  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override { return future_; }
+  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
   int sourceRank() const override { return source_; }
   uint64_t getSequencenumber() const override { return sequence_; }
   float getDuration() const override;
 
+  /// For who asked to be told of every end.
+  c10d::WorkInfo info() const;
+
  private:
+  void fulfil(c10::ivalue::Future& future) const;
+
   std::vector<at::Tensor> outputs_;
-  c10::intrusive_ptr<c10::ivalue::Future> future_;
   std::uint64_t sequence_;
   int source_ = -1;
   std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
-  std::atomic<float> milliseconds_{-1.0F};
+  mutable std::mutex future_mutex_;
+  c10::intrusive_ptr<c10::ivalue::Future> future_;  // made when somebody asks
+  bool over_ = false;
+  std::exception_ptr failure_;
+  std::chrono::steady_clock::time_point ended_;
+};
+
+/// Several operations as one: over when all are, failed when one is.
+class JoinedWork final : public c10d::Work {
+ public:
+  explicit JoinedWork(std::vector<c10::intrusive_ptr<c10d::Work>> parts);
+
+  bool isCompleted() override;
+  bool isSuccess() const override;
+  std::exception_ptr exception() const override;
+  std::vector<at::Tensor> result() override;
+  bool wait(std::chrono::milliseconds timeout) override;
+  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
+
+ private:
+  std::vector<c10::intrusive_ptr<c10d::Work>> parts_;
 };
 
 }  // namespace tutti

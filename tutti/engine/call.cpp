@@ -36,12 +36,26 @@ bool reduces(Op op) { return op == Op::all_reduce || op == Op::reduce || op == O
 
 bool has_root(Op op) { return op == Op::reduce || op == Op::broadcast || op == Op::gather || op == Op::scatter; }
 
-Error disagreement(std::span<const CallView> calls, std::size_t a, std::size_t b, std::string_view detail = "") {
-  return {
-      .code = Code::mismatch,
-      .message = fmt::format("ranks call different things: rank {} calls {}, rank {} calls {}{}{}", a,
-                             describe(calls[a].card), b, describe(calls[b].card), detail.empty() ? "" : "; ", detail),
-      .rank = to_rank(b)};
+/// What the ranks of a group call as their operation of that number.
+struct Calls {
+  std::span<const CallView> views;
+  std::uint64_t sequence;
+
+  std::size_t size() const { return views.size(); }
+  const CallView& operator[](std::size_t rank) const { return views[rank]; }
+
+  std::string describe(std::size_t rank) const {
+    const auto& view = views[rank];
+    return fmt::format("rank {} calls {}{}{}", rank, engine::describe(view.card, sequence),
+                       view.site.empty() ? "" : " at ", view.site);
+  }
+};
+
+Error disagreement(const Calls& calls, std::size_t a, std::size_t b, std::string_view detail = "") {
+  return {.code = Code::mismatch,
+          .message = fmt::format("ranks call different things: {}, {}{}{}", calls.describe(a), calls.describe(b),
+                                 detail.empty() ? "" : "; ", detail),
+          .rank = to_rank(b)};
 }
 
 std::string lengths(std::size_t giver, std::uint64_t given, std::size_t taker, std::uint64_t taken) {
@@ -49,8 +63,7 @@ std::string lengths(std::size_t giver, std::uint64_t given, std::size_t taker, s
 }
 
 /// Whether what rank `giver` has for rank `taker` is what that one expects, for every pair.
-Status check_pairs(std::span<const CallView> calls,
-                   const std::function<std::uint64_t(std::size_t giver, std::size_t taker)>& given,
+Status check_pairs(const Calls& calls, const std::function<std::uint64_t(std::size_t giver, std::size_t taker)>& given,
                    const std::function<std::uint64_t(std::size_t giver, std::size_t taker)>& taken) {
   for (std::size_t giver = 0; giver < calls.size(); ++giver) {
     for (std::size_t taker = 0; taker < calls.size(); ++taker) {
@@ -62,7 +75,7 @@ Status check_pairs(std::span<const CallView> calls,
   return {};
 }
 
-Status check_lengths(std::span<const CallView> calls) {
+Status check_lengths(const Calls& calls) {
   const auto root = to_index(calls[0].card.root);
   const auto bytes = [&](std::size_t rank) { return calls[rank].card.bytes; };
   switch (calls[0].card.op) {
@@ -98,6 +111,16 @@ Status check_lengths(std::span<const CallView> calls) {
           [&](std::size_t giver, std::size_t taker) { return giver == root ? bytes(taker) : 0; });
   }
   return {};
+}
+
+/// Inputs are read by peers, who must be able to find them; outputs only by their own rank.
+bool is_plain(const Call& call, std::size_t bytes) {
+  for (std::size_t i = 0; i < call.in.size(); ++i) {
+    if (call.in[i].size() != bytes || call.in[i].data() != call.in[0].data() + i * bytes) {
+      return false;
+    }
+  }
+  return std::all_of(call.out.begin(), call.out.end(), [&](Block block) { return block.size() == bytes; });
 }
 
 }  // namespace
@@ -138,20 +161,26 @@ Status check_call(const Call& call, Rank rank, int ranks) {
   return {};
 }
 
-Card make_card(const Call& call, std::uint64_t sequence) {
-  Card card{.sequence = sequence, .op = call.op, .dtype = call.dtype};
+bool in_per_rank(Op op) { return op == Op::reduce_scatter || op == Op::all_to_all || op == Op::scatter; }
+
+bool out_per_rank(Op op) { return op == Op::all_gather || op == Op::all_to_all || op == Op::gather; }
+
+Card make_card(const Call& call) {
+  Card card{.op = call.op, .dtype = call.dtype};
   card.reduce = reduces(call.op) ? call.reduce : kernels::ReduceOp::sum;
   card.root = has_root(call.op) ? call.root : Rank{0};
+  if (call.op == Op::barrier) {
+    return card;
+  }
   // The one block: the output where inputs are one per rank, else the input, else (broadcast) the output.
   const bool out_first = call.op == Op::reduce_scatter || call.op == Op::scatter || call.in.empty();
-  if (call.op != Op::all_to_all && call.op != Op::barrier) {
-    card.bytes = out_first && !call.out.empty() ? call.out[0].size() : call.in[0].size();
-  }
+  card.bytes = out_first ? call.out[0].size() : call.in[0].size();
+  card.plain = is_plain(call, card.bytes);
   return card;
 }
 
-std::string describe(const Card& card) {
-  std::string text = fmt::format("{} #{}", to_string(card.op), card.sequence);
+std::string describe(const Card& card, std::uint64_t sequence) {
+  std::string text = fmt::format("{} #{}", to_string(card.op), sequence);
   if (card.op == Op::barrier) {
     return text;
   }
@@ -160,7 +189,7 @@ std::string describe(const Card& card) {
     text += fmt::format("{}, ", kernels::to_string(card.reduce));
   }
   text += kernels::to_string(card.dtype);
-  if (card.op != Op::all_to_all) {
+  if (card.op != Op::all_to_all || card.plain) {
     text += fmt::format(", {} elements", card.bytes / kernels::size_of(card.dtype));
   }
   if (has_root(card.op)) {
@@ -169,12 +198,12 @@ std::string describe(const Card& card) {
   return text + ")";
 }
 
-Status check_agreement(std::span<const CallView> calls) {
+Status check_agreement(std::span<const CallView> views, std::uint64_t sequence) {
+  const Calls calls{views, sequence};
   const auto& first = calls[0].card;
   for (std::size_t rank = 1; rank < calls.size(); ++rank) {
     const auto& card = calls[rank].card;
-    if (card.sequence != first.sequence || card.op != first.op || card.dtype != first.dtype ||
-        card.reduce != first.reduce || card.root != first.root) {
+    if (card.op != first.op || card.dtype != first.dtype || card.reduce != first.reduce || card.root != first.root) {
       return disagreement(calls, 0, rank);
     }
   }

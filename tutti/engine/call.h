@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <string_view>
@@ -31,6 +32,51 @@ std::string_view to_string(Op op);
 using ConstBlock = std::span<const std::byte>;
 using Block = std::span<std::byte>;
 
+/// The blocks of a call on one side. The usual one needs no memory of its own.
+template <class BlockType>
+class BlockList {
+ public:
+  BlockList() = default;
+  BlockList(std::initializer_list<BlockType> blocks) { assign(blocks.begin(), blocks.end()); }
+  BlockList(const std::vector<BlockType>& blocks) { assign(blocks.begin(), blocks.end()); }
+
+  void push_back(BlockType block) {
+    if (size_ == 0) {
+      first_ = block;
+    } else {
+      if (size_ == 1) {
+        many_ = {first_};
+      }
+      many_.push_back(block);
+    }
+    ++size_;
+  }
+
+  std::size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  const BlockType* begin() const { return size_ > 1 ? many_.data() : &first_; }
+  const BlockType* end() const { return begin() + size_; }
+  const BlockType& operator[](std::size_t index) const { return begin()[index]; }
+
+ private:
+  template <class Iterator>
+  void assign(Iterator from, Iterator to) {
+    for (; from != to; ++from) {
+      push_back(*from);
+    }
+  }
+
+  BlockType first_;
+  std::vector<BlockType> many_;
+  std::size_t size_ = 0;
+};
+
+/// Where in the user's program a call was made. The text must outlive the call.
+struct CallSite {
+  const char* file = nullptr;
+  std::uint32_t line = 0;
+};
+
 /// A collective as one rank calls it. Blocks are contiguous bytes that the caller keeps alive until the call is done.
 ///
 ///   op              in                   out
@@ -43,23 +89,33 @@ using Block = std::span<std::byte>;
 ///   all_to_all      one per rank         one per rank
 ///   gather          one                  one per rank at the root
 ///   scatter         one per rank at root one
+///
+/// An output may be the same bytes as the input that this rank itself contributes to it; otherwise they lie apart.
 struct Call {
   Op op = Op::barrier;
   kernels::DType dtype = kernels::DType::uint8;
   kernels::ReduceOp reduce = kernels::ReduceOp::sum;
   Rank root{0};
-  std::vector<ConstBlock> in = {};
-  std::vector<Block> out = {};
+  BlockList<ConstBlock> in = {};
+  BlockList<Block> out = {};
+  double factor = 1.0;  ///< for premul_sum: what this rank's input is multiplied with
+  CallSite site = {};
 };
+
+/// Whether every rank has a block of its own for each other rank on that side.
+bool in_per_rank(Op op);
+bool out_per_rank(Op op);
 
 /// What ranks compare before any byte reaches an output: what each of them thinks it is calling.
 struct Card {
-  std::uint64_t sequence = 0;
   Op op = Op::barrier;
   kernels::DType dtype = kernels::DType::uint8;
   kernels::ReduceOp reduce = kernels::ReduceOp::sum;
+  bool plain = true;  ///< all blocks are equally long, and inputs lie one behind the other
   Rank root{0};
-  std::uint64_t bytes = 0;  ///< of the one block, where there is one
+  std::uint64_t bytes = 0;  ///< of the one block, where there is one; else of each
+
+  bool operator==(const Card&) const = default;
 };
 
 /// One rank's card with the lengths of its blocks for each peer, where it has such: zeros elsewhere.
@@ -67,18 +123,19 @@ struct CallView {
   Card card;
   std::span<const std::uint64_t> in_bytes;
   std::span<const std::uint64_t> out_bytes;
+  std::string_view site = {};  ///< where the call was made, when that is known
 };
 
 /// Whether the call has the blocks that its operation needs at this rank, and the operation exists for the type.
 Status check_call(const Call& call, Rank rank, int ranks);
 
-Card make_card(const Call& call, std::uint64_t sequence);
+Card make_card(const Call& call);
 
 /// "all_reduce #17 (sum, float32, 1003 elements)"
-std::string describe(const Card& card);
+std::string describe(const Card& card, std::uint64_t sequence);
 
 /// Whether all ranks call the same thing and their lengths fit each other. The error names two ranks that disagree and
 /// what each of them calls. Pure: every rank that looks at the same cards comes to the same sentence.
-Status check_agreement(std::span<const CallView> calls);
+Status check_agreement(std::span<const CallView> calls, std::uint64_t sequence);
 
 }  // namespace tutti::engine

@@ -56,11 +56,11 @@ TEST(CheckCall, SaysWhatIsWrong) {
 }
 
 TEST(Describe, ReadsLikeACall) {
-  EXPECT_EQ(describe(make_card({.op = Op::all_reduce, .dtype = DType::float32, .in = {in(12)}, .out = {out(12)}}, 17)),
+  EXPECT_EQ(describe(make_card({.op = Op::all_reduce, .dtype = DType::float32, .in = {in(12)}, .out = {out(12)}}), 17),
             "all_reduce #17 (sum, float32, 3 elements)");
-  EXPECT_EQ(describe(make_card({.op = Op::broadcast, .dtype = DType::int64, .root = Rank{2}, .out = {out(16)}}, 3)),
+  EXPECT_EQ(describe(make_card({.op = Op::broadcast, .dtype = DType::int64, .root = Rank{2}, .out = {out(16)}}), 3),
             "broadcast #3 (int64, 2 elements, root 2)");
-  EXPECT_EQ(describe(make_card({.op = Op::barrier}, 1)), "barrier #1");
+  EXPECT_EQ(describe(make_card({.op = Op::barrier}), 1), "barrier #1");
 }
 
 /// Cards of three ranks with given lengths for each peer.
@@ -80,7 +80,7 @@ struct World {
     for (std::size_t rank = 0; rank < 3; ++rank) {
       views.push_back({cards[rank], ins[rank], outs[rank]});
     }
-    const auto status = check_agreement(views);
+    const auto status = check_agreement(views, 0);
     return status.ok() ? "agreed" : status.error().message;
   }
 };
@@ -94,16 +94,34 @@ TEST(Agreement, NamesBothRanksAndBothCalls) {
       "ranks call different things: rank 0 calls all_reduce #0 (sum, uint8, 0 elements), rank 2 calls barrier #0");
 }
 
+TEST(Agreement, SaysWhereTheCallsWereMade) {
+  const Card sum{.op = Op::all_reduce};
+  const Card stop{.op = Op::barrier};
+  const std::vector<CallView> views{{sum, {}, {}, "train.cpp:17"}, {stop, {}, {}, "train.cpp:99"}};
+  EXPECT_EQ(check_agreement(views, 3).error().message,
+            "ranks call different things: rank 0 calls all_reduce #3 (sum, uint8, 0 elements) at train.cpp:17, rank 1 "
+            "calls barrier #3 at train.cpp:99");
+}
+
+TEST(MakeCard, KnowsWhenBlocksArePlain) {
+  const std::vector<ConstBlock> side_by_side{in(12).subspan(0, 4), in(12).subspan(4, 4), in(12).subspan(8, 4)};
+  const std::vector<ConstBlock> apart{in(12).subspan(0, 4), in(12).subspan(8, 4), in(12).subspan(4, 4)};
+  EXPECT_TRUE(make_card({.op = Op::reduce_scatter, .in = side_by_side, .out = {out(4)}}).plain);
+  EXPECT_FALSE(make_card({.op = Op::reduce_scatter, .in = apart, .out = {out(4)}}).plain);
+  EXPECT_FALSE(make_card({.op = Op::reduce_scatter, .in = side_by_side, .out = {out(8)}}).plain);
+  EXPECT_TRUE(make_card({.op = Op::all_gather, .in = {in(4)}, .out = {out(4), out(4), out(4)}}).plain);
+  EXPECT_FALSE(make_card({.op = Op::all_gather, .in = {in(4)}, .out = {out(4), out(8), out(4)}}).plain);
+}
+
 TEST(Agreement, ComparesEveryField) {
-  for (int field = 0; field < 6; ++field) {
+  for (int field = 0; field < 5; ++field) {
     World world(Op::reduce);
     auto& card = world.cards[1];
     switch (field) {
-      case 0: card.sequence = 7; break;
-      case 1: card.op = Op::gather; break;
-      case 2: card.dtype = DType::int8; break;
-      case 3: card.reduce = ReduceOp::max; break;
-      case 4: card.root = Rank{1}; break;
+      case 0: card.op = Op::gather; break;
+      case 1: card.dtype = DType::int8; break;
+      case 2: card.reduce = ReduceOp::max; break;
+      case 3: card.root = Rank{1}; break;
       default: card.bytes = 5; break;
     }
     EXPECT_THAT(world.verdict(), HasSubstr("rank 1 calls")) << field;

@@ -1,9 +1,10 @@
 // Every collective over every engine, for several numbers of ranks and lengths around the ends of chunks.
 
+#include "tutti/engine/collectives.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tutti/engine/hub.h"
 #include "tutti/engine/test_ranks.h"
 
 namespace tutti::engine {
@@ -13,7 +14,7 @@ using kernels::DType;
 using kernels::ReduceOp;
 using ::testing::HasSubstr;
 
-class Collectives : public testing::TestWithParam<Kind> {
+class CollectivesTest : public testing::TestWithParam<Kind> {
  protected:
   /// Runs on 1, 2, 3 and 5 ranks.
   void on_ranks(const RankFunction& function) {
@@ -23,15 +24,17 @@ class Collectives : public testing::TestWithParam<Kind> {
   }
 };
 
-/// None, one, odd, and more than two chunks with a short last one.
+/// None, one, what fits a notice and just does not, odd, just too much for one shot, and several chunks with a short
+/// last one.
 std::vector<std::size_t> lengths(const Engine& engine) {
+  const auto one_shot = Thresholds::for_ranks(engine.ranks()).one_shot / sizeof(float);
   const auto chunk = HubLayout::for_ranks(engine.ranks()).slot_bytes / sizeof(float);
-  return {0, 1, 1003, 2 * chunk + 7};
+  return {0, 1, 6, 7, 1003, one_shot + 1, 5 * chunk + 7};
 }
 
 void expect_ok(const Status& status) { ASSERT_TRUE(status.ok()) << status.error().message; }
 
-TEST_P(Collectives, AllReduceSums) {
+TEST_P(CollectivesTest, AllReduceSums) {
   on_ranks([](Engine& engine) {
     for (const auto count : lengths(engine)) {
       auto grads = ramp(count, to_int(engine.rank()));
@@ -42,7 +45,7 @@ TEST_P(Collectives, AllReduceSums) {
   });
 }
 
-TEST_P(Collectives, AllReduceAverages) {
+TEST_P(CollectivesTest, AllReduceAverages) {
   on_ranks([](Engine& engine) {
     std::vector<double> value{static_cast<double>(3 * to_int(engine.rank()))};
     expect_ok(engine.run({.op = Op::all_reduce,
@@ -55,7 +58,7 @@ TEST_P(Collectives, AllReduceAverages) {
   });
 }
 
-TEST_P(Collectives, ReduceReachesTheRootOnly) {
+TEST_P(CollectivesTest, ReduceReachesTheRootOnly) {
   on_ranks([](Engine& engine) {
     const Rank root{engine.ranks() - 1};
     const auto mine = ramp(1003, to_int(engine.rank()));
@@ -69,7 +72,7 @@ TEST_P(Collectives, ReduceReachesTheRootOnly) {
   });
 }
 
-TEST_P(Collectives, BroadcastFromEveryRoot) {
+TEST_P(CollectivesTest, BroadcastFromEveryRoot) {
   on_ranks([](Engine& engine) {
     for (int root = 0; root < engine.ranks(); ++root) {
       for (const auto count : lengths(engine)) {
@@ -91,7 +94,7 @@ TEST_P(Collectives, BroadcastFromEveryRoot) {
 /// A length for each rank, all different; the first is none.
 std::size_t uneven(std::size_t count, int rank) { return count * static_cast<std::size_t>(rank); }
 
-TEST_P(Collectives, AllGatherOfUnevenBlocks) {
+TEST_P(CollectivesTest, AllGatherOfUnevenBlocks) {
   on_ranks([](Engine& engine) {
     for (const auto count : lengths(engine)) {
       const auto mine = ramp(uneven(count, to_int(engine.rank())), to_int(engine.rank()));
@@ -111,7 +114,7 @@ TEST_P(Collectives, AllGatherOfUnevenBlocks) {
   });
 }
 
-TEST_P(Collectives, ReduceScatterOfUnevenBlocks) {
+TEST_P(CollectivesTest, ReduceScatterOfUnevenBlocks) {
   on_ranks([](Engine& engine) {
     for (const auto count : lengths(engine)) {
       std::vector<std::vector<float>> inputs;
@@ -130,7 +133,7 @@ TEST_P(Collectives, ReduceScatterOfUnevenBlocks) {
   });
 }
 
-TEST_P(Collectives, AllToAllOfUnevenBlocks) {
+TEST_P(CollectivesTest, AllToAllOfUnevenBlocks) {
   on_ranks([](Engine& engine) {
     const auto length = [](int from, int to) { return static_cast<std::size_t>(from * 70001 + to * 13); };
     const int me = to_int(engine.rank());
@@ -152,7 +155,7 @@ TEST_P(Collectives, AllToAllOfUnevenBlocks) {
   });
 }
 
-TEST_P(Collectives, GatherThenScatterComesBack) {
+TEST_P(CollectivesTest, GatherThenScatterComesBack) {
   on_ranks([](Engine& engine) {
     const Rank root{engine.ranks() / 2};
     const bool mine = engine.rank() == root;
@@ -179,7 +182,7 @@ TEST_P(Collectives, GatherThenScatterComesBack) {
   });
 }
 
-TEST_P(Collectives, ThousandsInARow) {
+TEST_P(CollectivesTest, ThousandsInARow) {
   run_engines(GetParam(), 3, [](Engine& engine) {
     for (int i = 0; i < 3001; ++i) {
       std::vector<float> value{static_cast<float>(i + to_int(engine.rank()))};
@@ -190,7 +193,7 @@ TEST_P(Collectives, ThousandsInARow) {
   });
 }
 
-TEST_P(Collectives, NobodyPassesABarrierBeforeTheLastHasCome) {
+TEST_P(CollectivesTest, NobodyPassesABarrierBeforeTheLastHasCome) {
   run_engines(GetParam(), 3, [](Engine& engine) {
     const auto now = [] { return std::chrono::steady_clock::now().time_since_epoch().count(); };
     for (int round = 0; round < 11; ++round) {
@@ -210,7 +213,7 @@ TEST_P(Collectives, NobodyPassesABarrierBeforeTheLastHasCome) {
   });
 }
 
-TEST_P(Collectives, AMismatchIsAnErrorOnEveryRankAndNothingIsWritten) {
+TEST_P(CollectivesTest, AMismatchIsAnErrorOnEveryRankAndNothingIsWritten) {
   run_engines(GetParam(), 3, [](Engine& engine) {
     const bool odd_one = engine.rank() == Rank{1};
     const auto before = ramp(1003, to_int(engine.rank()));
@@ -245,7 +248,84 @@ TEST_P(Collectives, AMismatchIsAnErrorOnEveryRankAndNothingIsWritten) {
   });
 }
 
-TEST_P(Collectives, SplitsThatDoNotFitAreAMismatch) {
+TEST_P(CollectivesTest, AMismatchSaysWhereTheCallsWereMade) {
+  run_engines(GetParam(), 3, [](Engine& engine) {
+    Call call{.op = engine.rank() == Rank{2} ? Op::all_gather : Op::barrier};
+    std::byte byte{};
+    if (call.op == Op::all_gather) {
+      call.in = {ConstBlock(&byte, 1)};
+      call.out = {Block(&byte, 1), Block(&byte, 1), Block(&byte, 1)};
+    }
+    call.site = {.file = "train.cpp", .line = static_cast<std::uint32_t>(10 + to_int(engine.rank()))};
+    const auto status = engine.run(call, soon());
+    ASSERT_FALSE(status.ok());
+    EXPECT_THAT(status.error().message, HasSubstr("rank 0 calls barrier #"));
+    EXPECT_THAT(status.error().message, HasSubstr(" at train.cpp:10, rank 2 calls all_gather #"));
+    EXPECT_THAT(status.error().message, HasSubstr(" at train.cpp:12"));
+  });
+}
+
+TEST_P(CollectivesTest, PremultipliedSumsTakeEveryRanksOwnFactor) {
+  on_ranks([](Engine& engine) {
+    for (const auto count : lengths(engine)) {
+      auto grads = std::vector<float>(count, 1.0F);
+      expect_ok(engine.run({.op = Op::all_reduce,
+                            .dtype = DType::float32,
+                            .reduce = ReduceOp::premul_sum,
+                            .in = {bytes_of(grads)},
+                            .out = {writable(grads)},
+                            .factor = 0.5 + to_int(engine.rank())},
+                           soon()));
+      const auto n = static_cast<float>(engine.ranks());
+      EXPECT_EQ(grads, std::vector<float>(count, n * n / 2));
+    }
+  });
+}
+
+TEST_P(CollectivesTest, EvenBlocksOfOneTensor) {
+  on_ranks([](Engine& engine) {
+    const auto ranks = static_cast<std::size_t>(engine.ranks());
+    const auto me = to_index(engine.rank());
+    for (const auto count : lengths(engine)) {
+      const auto part = [&](auto bytes, std::size_t rank) {
+        return bytes.subspan(rank * count * sizeof(float), count * sizeof(float));
+      };
+      // Gathered into one tensor whose own part is the input.
+      std::vector<float> all(ranks * count, -1.0F);
+      const auto mine = ramp(count, to_int(engine.rank()));
+      std::copy(mine.begin(), mine.end(), all.begin() + static_cast<std::ptrdiff_t>(me * count));
+      Call gather{.op = Op::all_gather, .dtype = DType::float32, .in = {part(bytes_of(all), me)}};
+      Call scatter{.op = Op::reduce_scatter, .dtype = DType::float32};
+      Call exchange{.op = Op::all_to_all, .dtype = DType::float32};
+      std::vector<float> sum(count, -1.0F);
+      std::vector<float> exchanged(ranks * count, -1.0F);
+      for (std::size_t rank = 0; rank < ranks; ++rank) {
+        gather.out.push_back(part(writable(all), rank));
+        scatter.in.push_back(part(bytes_of(all), rank));
+        exchange.in.push_back(part(bytes_of(all), rank));
+        exchange.out.push_back(part(writable(exchanged), rank));
+      }
+      expect_ok(engine.run(gather, soon()));
+      for (std::size_t rank = 0; rank < ranks; ++rank) {
+        const auto wanted = ramp(count, static_cast<int>(rank));
+        EXPECT_TRUE(std::equal(wanted.begin(), wanted.end(), all.begin() + static_cast<std::ptrdiff_t>(rank * count)));
+      }
+      scatter.out = {writable(sum)};
+      expect_ok(engine.run(scatter, soon()));
+      auto wanted = ramp(count, to_int(engine.rank()));
+      std::transform(wanted.begin(), wanted.end(), wanted.begin(),
+                     [&](float value) { return value * static_cast<float>(ranks); });
+      EXPECT_EQ(sum, wanted);
+      expect_ok(engine.run(exchange, soon()));
+      for (std::size_t rank = 0; rank < ranks; ++rank) {
+        EXPECT_TRUE(
+            std::equal(mine.begin(), mine.end(), exchanged.begin() + static_cast<std::ptrdiff_t>(rank * count)));
+      }
+    }
+  });
+}
+
+TEST_P(CollectivesTest, SplitsThatDoNotFitAreAMismatch) {
   run_engines(GetParam(), 2, [](Engine& engine) {
     const std::vector<float> input(10);
     std::vector<float> output(10);
@@ -264,7 +344,7 @@ TEST_P(Collectives, SplitsThatDoNotFitAreAMismatch) {
   });
 }
 
-TEST_P(Collectives, SixtyFourRanks) {
+TEST_P(CollectivesTest, SixtyFourRanks) {
   run_engines(GetParam(), 64, [](Engine& engine) {
     auto grads = ramp(1003, to_int(engine.rank()));
     expect_ok(engine.run(
@@ -273,7 +353,8 @@ TEST_P(Collectives, SixtyFourRanks) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Engines, Collectives, testing::Values(Kind::threads, Kind::processes), kind_name);
+INSTANTIATE_TEST_SUITE_P(Engines, CollectivesTest,
+                         testing::Values(Kind::threads, Kind::processes, Kind::processes_symmetric), kind_name);
 
 }  // namespace
 }  // namespace tutti::engine

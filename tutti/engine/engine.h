@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -8,6 +9,7 @@
 #include "tutti/base/deadline.h"
 #include "tutti/base/error.h"
 #include "tutti/engine/call.h"
+#include "tutti/engine/reach.h"
 
 namespace tutti::engine {
 
@@ -35,6 +37,10 @@ class Engine {
   virtual Rank rank() const = 0;
   virtual int ranks() const = 0;
   virtual bool can(Op op) const = 0;
+
+  /// How peers' memory is reached, and where symmetric memory comes from; null when ranks share none. It may outlive
+  /// the engine.
+  virtual std::shared_ptr<Reach> reach() const = 0;
 
   /// Runs a collective on the calling thread and blocks until this rank's part is done. One at a time.
   virtual Status run(const Call& call, Deadline deadline) = 0;

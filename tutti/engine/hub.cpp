@@ -11,6 +11,8 @@ namespace tutti::engine {
 namespace {
 
 constexpr std::size_t kLine = 64;
+constexpr std::size_t kHeaderBytes = 2048;
+constexpr std::size_t kBlockBytes = 2048;
 
 constexpr std::size_t round_up(std::size_t value, std::size_t unit) { return (value + unit - 1) / unit * unit; }
 
@@ -29,35 +31,44 @@ struct Hub::Header {
   char message[1024];
 };
 
+/// What ranks write often lies in pairs of lines of its own: processors fetch two at a time.
 struct Hub::RankBlock {
   memory::Bell bell;
   memory::Bell mail_bell;
   memory::LifeWord life;
-  alignas(kLine) std::atomic<std::uint64_t> arrivals;
-  alignas(kLine) Card cards[2];
-  // Followed by the lengths of its blocks: two calls, in and out, one number per rank.
+  alignas(2 * kLine) std::atomic<std::uint64_t> steps;
+  std::atomic<std::uint32_t> inside;  // other ranks' memory
+  alignas(2 * kLine) Notice even;
+  alignas(2 * kLine) Notice odd;
+  alignas(2 * kLine) Particulars particulars[2];
+  // Followed by two tables of blocks, each three numbers per rank.
 };
 
 HubLayout HubLayout::for_ranks(int ranks) {
   const auto count = static_cast<std::size_t>(ranks);
   HubLayout layout{.ranks = ranks};
-  // Large enough to hide the cost of a barrier, small enough that a few ranks' slots stay in cache; at least a line for
+  layout.shelf_bytes = std::clamp<std::size_t>(std::bit_floor((std::size_t{1} << 20) / count), 16 << 10, 64 << 10);
+  // Large enough to hide the cost of a meeting, small enough that a few ranks' slots stay in cache; at least a line for
   // each rank, since some operations divide a slot among them.
-  layout.slot_bytes = round_up(std::clamp<std::size_t>((std::size_t{8} << 20) / count, 16 << 10, 1 << 20), kLine);
-  layout.slot_bytes = std::max(layout.slot_bytes, kLine * count);
+  layout.slot_bytes = std::clamp<std::size_t>(std::bit_floor((std::size_t{8} << 20) / count), 16 << 10, 256 << 10);
+  layout.slot_bytes = std::max(layout.slot_bytes, round_up(kLine * count, 4096));
   layout.mailbox_bytes =
       std::clamp<std::size_t>(std::bit_floor((std::size_t{16} << 20) / (count * count)), 256, 256 << 10);
   return layout;
 }
 
 std::size_t HubLayout::rank_block(Rank rank) const {
-  return round_up(2048, kLine) +
-         to_index(rank) * round_up(1024 + 4 * sizeof(std::uint64_t) * static_cast<std::size_t>(ranks), kLine);
+  return kHeaderBytes +
+         to_index(rank) *
+             round_up(kBlockBytes + 6 * sizeof(std::uint64_t) * static_cast<std::size_t>(ranks), 2 * kLine);
+}
+
+std::size_t HubLayout::shelf(Rank rank, unsigned which) const {
+  return round_up(rank_block(Rank{ranks}), 4096) + (kShelves * to_index(rank) + which) * shelf_bytes;
 }
 
 std::size_t HubLayout::slot(Rank rank, unsigned which) const {
-  const auto slots = round_up(rank_block(Rank{ranks}), 4096);
-  return slots + (2 * to_index(rank) + which) * slot_bytes;
+  return shelf(Rank{ranks}, 0) + (kSlots * to_index(rank) + which) * slot_bytes;
 }
 
 std::size_t HubLayout::mailbox(Rank from, Rank to) const {
@@ -70,14 +81,13 @@ std::size_t HubLayout::total_bytes() const { return round_up(mailbox(Rank{ranks}
 
 Hub::Hub(std::byte* memory, HubLayout layout, Rank rank)
     : memory_(memory), layout_(layout), rank_(rank), patience_(memory::Patience::for_ranks(layout.ranks)) {
-  static_assert(sizeof(Header) <= 2048 && sizeof(RankBlock) <= 1024);
+  static_assert(sizeof(Header) <= kHeaderBytes && sizeof(RankBlock) <= kBlockBytes);
+  for (int each = 0; each < layout.ranks; ++each) {
+    blocks_.push_back(reinterpret_cast<RankBlock*>(memory_ + layout_.rank_block(Rank{each})));
+  }
 }
 
 Hub::Header& Hub::header() const { return *reinterpret_cast<Header*>(memory_); }
-
-Hub::RankBlock& Hub::block(Rank rank) const {
-  return *reinterpret_cast<RankBlock*>(memory_ + layout_.rank_block(rank));
-}
 
 memory::LifeWord& Hub::life(Rank rank) const { return block(rank).life; }
 
@@ -89,38 +99,74 @@ MailboxRing& Hub::ring(Rank from, Rank to) const {
   return *reinterpret_cast<MailboxRing*>(memory_ + layout_.mailbox(from, to));
 }
 
-std::uint64_t* Hub::lengths(Rank rank, std::uint64_t sequence, bool out) const {
-  auto* all = reinterpret_cast<std::uint64_t*>(memory_ + layout_.rank_block(rank) + 1024);
-  return all + (2 * (sequence % 2) + (out ? 1 : 0)) * static_cast<std::size_t>(layout_.ranks);
+Notice& Hub::notice(Rank rank, std::uint64_t sequence) const {
+  return sequence % 2 == 0 ? block(rank).even : block(rank).odd;
 }
 
-void Hub::publish(const Card& card, const Call& call) {
-  block(rank_).cards[card.sequence % 2] = card;
+Particulars& Hub::particulars(Rank rank, std::uint64_t sequence) const { return block(rank).particulars[sequence % 2]; }
+
+BlockTable Hub::table(Rank rank, std::uint64_t sequence) const {
   const auto ranks = static_cast<std::size_t>(layout_.ranks);
-  const auto write = [&](std::uint64_t* lengths, const auto& blocks) {
-    for (std::size_t i = 0; i < ranks; ++i) {
-      lengths[i] = blocks.size() == ranks ? blocks[i].size() : 0;
-    }
-  };
-  write(lengths(rank_, card.sequence, false), call.in);
-  write(lengths(rank_, card.sequence, true), call.out);
+  auto* numbers = reinterpret_cast<std::uint64_t*>(memory_ + layout_.rank_block(rank) + kBlockBytes);
+  numbers += 3 * ranks * (sequence % 2);
+  return {
+      .in_bytes = {numbers, ranks}, .in_places = {numbers + ranks, ranks}, .out_bytes = {numbers + 2 * ranks, ranks}};
 }
 
-CallView Hub::published(Rank rank, std::uint64_t sequence) const {
-  const auto ranks = static_cast<std::size_t>(layout_.ranks);
-  return {.card = block(rank).cards[sequence % 2],
-          .in_bytes = {lengths(rank, sequence, false), ranks},
-          .out_bytes = {lengths(rank, sequence, true), ranks}};
-}
-
-std::vector<Rank> Hub::missing(std::uint64_t wanted) const {
-  std::vector<Rank> ranks;
+/// After a store that others wait for. The last to come wakes those who sleep: whoever still sees one missing is not
+/// the last, and that one will.
+template <class There>
+void Hub::announce(There&& there) {
+  memory::order_before_ringing();
   for (int rank = 0; rank < layout_.ranks; ++rank) {
-    if (block(Rank{rank}).arrivals.load(std::memory_order_acquire) < wanted) {
-      ranks.push_back(Rank{rank});
+    if (!there(Rank{rank})) {
+      return;
     }
   }
-  return ranks;
+  for (int rank = 0; rank < layout_.ranks; ++rank) {
+    if (Rank{rank} != rank_) {
+      memory::ring_ordered(bell(Rank{rank}));
+    }
+  }
+}
+
+template <class There>
+Status Hub::await(There&& there, const Doing& doing, Deadline deadline) {
+  int next = 0;  // ranks below it have come; nobody goes back
+  const auto all_here = [&] {
+    while (next < layout_.ranks && there(Rank{next})) {
+      ++next;
+    }
+    return next == layout_.ranks;
+  };
+  if (memory::spin_until(patience_, all_here)) {
+    return {};
+  }
+  return await_asleep(there, doing, deadline);
+}
+
+void Hub::post(std::uint64_t sequence) {
+  notice(rank_, sequence).sequence.store(sequence, std::memory_order_release);
+  announce([&](Rank rank) { return notice(rank, sequence).sequence.load(std::memory_order_acquire) == sequence; });
+}
+
+Status Hub::await_notices(const Doing& doing, Deadline deadline) {
+  const auto sequence = doing.sequence;
+  const auto posted = [&](Rank rank) {
+    return notice(rank, sequence).sequence.load(std::memory_order_acquire) == sequence;
+  };
+  return await(posted, doing, deadline);
+}
+
+std::uint64_t Hub::step() {
+  ++steps_;
+  block(rank_).steps.store(steps_, std::memory_order_release);
+  announce([&](Rank rank) { return block(rank).steps.load(std::memory_order_acquire) >= steps_; });
+  return steps_;
+}
+
+Status Hub::await_steps(std::uint64_t steps, const Doing& doing, Deadline deadline) {
+  return await([&](Rank rank) { return block(rank).steps.load(std::memory_order_acquire) >= steps; }, doing, deadline);
 }
 
 std::optional<Error> Hub::lost(Rank peer, const std::string& doing) const {
@@ -145,40 +191,69 @@ Error Hub::late(const std::vector<Rank>& who, const std::string& doing) const {
           who.empty() ? std::nullopt : std::optional(who.front())};
 }
 
-Status Hub::barrier(const Card& doing, Deadline deadline) {
-  ++arrivals_;
-  block(rank_).arrivals.store(arrivals_, std::memory_order_release);
-  for (int peer = 0; peer < layout_.ranks; ++peer) {
-    if (Rank{peer} != rank_) {
-      memory::ring(bell(Rank{peer}));
+Status Hub::await_asleep(const std::function<bool(Rank)>& there, const Doing& doing, Deadline deadline) {
+  const auto missing = [&] {
+    std::vector<Rank> ranks;
+    for (int rank = 0; rank < layout_.ranks; ++rank) {
+      if (!there(Rank{rank})) {
+        ranks.push_back(Rank{rank});
+      }
     }
-  }
-  int next = 0;  // ranks below it have come; nobody goes back
+    return ranks;
+  };
   const auto all_here = [&] {
-    while (next < layout_.ranks && block(Rank{next}).arrivals.load(std::memory_order_acquire) >= arrivals_) {
-      ++next;
+    for (int rank = 0; rank < layout_.ranks; ++rank) {
+      if (!there(Rank{rank})) {
+        return false;
+      }
     }
-    return next == layout_.ranks;
+    return true;
   };
   std::optional<Error> gone;
   const auto give_up = [&] {
-    for (const auto peer : missing(arrivals_)) {
-      gone = gone ? gone : lost(peer, describe(doing));
+    for (const auto peer : missing()) {
+      gone = gone ? gone : lost(peer, doing.text());
     }
-    return gone || broken();
+    return gone || is_broken();
   };
-  if (memory::wait_until(bell(rank_), patience_, deadline, all_here, give_up)) {
+  const memory::Patience asleep{.spins = 0, .yield_for = {}, .look_up = patience_.look_up};
+  if (memory::wait_until(bell(rank_), asleep, deadline, all_here, give_up)) {
     return {};
   }
-  const auto who = missing(arrivals_);
-  if (who.empty() && !broken()) {
+  const auto who = missing();
+  if (who.empty() && !is_broken()) {
     return {};  // the last one came after all
   }
   // The reason that was there first is the one that everybody reports, unless it is still being written.
-  const auto mine = gone ? *gone : late(who, describe(doing));
+  const auto mine = gone ? *gone : late(who, doing.text());
   fail(mine);
   const auto first = *broken();
   return first.message == kBreaking ? mine : first;
+}
+
+// Either the one who enters sees that the group is broken, or the one who broke it sees that one is inside: both write,
+// then read, in one order that all agree on.
+bool Hub::enter() {
+  block(rank_).inside.store(1, std::memory_order_seq_cst);
+  if (header().health.load(std::memory_order_seq_cst) == Health::sound) {
+    return true;
+  }
+  leave();
+  return false;
+}
+
+void Hub::leave() { block(rank_).inside.store(0, std::memory_order_release); }
+
+void Hub::await_left(std::size_t bytes) const {
+  constexpr std::size_t kBytesPerMillisecond = 100'000;  // a slow machine, more ranks than cores
+  const auto deadline = Deadline::after(std::chrono::milliseconds(200 + bytes / kBytesPerMillisecond));
+  for (int rank = 0; rank < layout_.ranks; ++rank) {
+    const auto& peer = block(Rank{rank});
+    while (Rank{rank} != rank_ && peer.inside.load(std::memory_order_seq_cst) != 0 && !deadline.expired() &&
+           memory::presence(peer.life) == memory::Presence::here) {
+      memory::yield_core();
+    }
+  }
 }
 
 void Hub::fail(const Error& error) {
@@ -196,6 +271,8 @@ void Hub::fail(const Error& error) {
     memory::ring(mail_bell(Rank{rank}));
   }
 }
+
+bool Hub::is_broken() const { return header().health.load(std::memory_order_acquire) != Health::sound; }
 
 std::optional<Error> Hub::broken() const {
   const auto& shared = header();

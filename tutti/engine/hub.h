@@ -3,7 +3,9 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -18,14 +20,19 @@ namespace tutti::engine {
 
 /// How a group's shared memory is divided. Pure numbers; the same on every rank.
 struct HubLayout {
+  static constexpr unsigned kShelves = 2;
+  static constexpr unsigned kSlots = 3;
+
   int ranks = 1;
-  std::size_t slot_bytes = 0;     ///< of one staging slot; each rank has two
+  std::size_t shelf_bytes = 0;    ///< room for a whole small input; each rank has two
+  std::size_t slot_bytes = 0;     ///< room for a chunk of a large input; each rank has three
   std::size_t mailbox_bytes = 0;  ///< of the ring for one ordered pair of ranks
 
   /// Sizes that keep the whole in tens of megabytes up to some 200 ranks; beyond, pairs of ranks grow as the square.
   static HubLayout for_ranks(int ranks);
 
   std::size_t rank_block(Rank rank) const;  ///< offsets into the memory
+  std::size_t shelf(Rank rank, unsigned which) const;
   std::size_t slot(Rank rank, unsigned which) const;
   std::size_t mailbox(Rank from, Rank to) const;
   std::size_t total_bytes() const;
@@ -37,8 +44,43 @@ struct MailboxRing {
   alignas(64) std::atomic<std::uint64_t> tail{0};
 };
 
-/// Where the ranks of a group meet: their bells, marks of life, cards, staging slots and mailboxes, in memory that all
-/// of them map. The memory must be zeroed before the first rank comes, and outlive this object.
+/// What a rank tells the others about its call: one cache line, so that a small operation is one line each way.
+struct alignas(64) Notice {
+  static constexpr std::size_t kInside = 24;
+  static constexpr std::uint64_t kElsewhere = ~std::uint64_t{0};  ///< in memory that only its rank can reach
+  static constexpr std::uint64_t kStaged = kElsewhere - 1;        ///< a copy is in `inside`, or too long, on the shelf
+
+  std::atomic<std::uint64_t> sequence;  ///< written last
+  Card card;
+  std::uint64_t in_place;  ///< where peers find the input: a place, or one of the above
+  std::uint64_t out_place;
+  std::byte inside[kInside];
+};
+static_assert(sizeof(Notice) == 64);
+
+/// What does not fit a notice and is seldom needed.
+struct Particulars {
+  double factor;
+  std::uint32_t site_length;
+  char site[228];
+};
+
+/// One number per rank for each of these, where a call's blocks are not plain.
+struct BlockTable {
+  std::span<std::uint64_t> in_bytes;
+  std::span<std::uint64_t> in_places;
+  std::span<std::uint64_t> out_bytes;
+};
+
+/// What an operation is called in an error.
+struct Doing {
+  Card card;
+  std::uint64_t sequence = 0;
+  std::string text() const { return describe(card, sequence); }
+};
+
+/// Where the ranks of a group meet: their bells, marks of life, notices, shelves, slots and mailboxes, in memory that
+/// all of them map. The memory must be zeroed before the first rank comes, and outlive this object.
 ///
 /// One failure breaks the group: the first error that anybody reports is kept in the shared memory, everybody who waits
 /// wakes up with it, and every later wait fails with it.
@@ -53,24 +95,47 @@ class Hub {
   memory::LifeWord& life(Rank rank) const;
   memory::Bell& bell(Rank rank) const;       ///< of collectives
   memory::Bell& mail_bell(Rank rank) const;  ///< of messages: who waits for those is not woken by collectives
-  std::byte* slot(Rank rank, unsigned which) const { return memory_ + layout_.slot(rank, which); }
   MailboxRing& ring(Rank from, Rank to) const;
   std::byte* ring_bytes(Rank from, Rank to) const { return memory_ + layout_.mailbox(from, to) + sizeof(MailboxRing); }
 
-  /// Writes this rank's card and lengths where peers read them after the next barrier. Two are kept, so that a quick
-  /// rank's next call does not overwrite what a slow one still reads.
-  void publish(const Card& card, const Call& call);
-  CallView published(Rank rank, std::uint64_t sequence) const;
+  /// Of a rank's call with that number. Two of each are kept: a rank that writes those of call k + 2 has seen every
+  /// notice of call k + 1, so nobody reads those of call k any more.
+  Notice& notice(Rank rank, std::uint64_t sequence) const;
+  Particulars& particulars(Rank rank, std::uint64_t sequence) const;
+  BlockTable table(Rank rank, std::uint64_t sequence) const;
+  std::byte* shelf(Rank rank, std::uint64_t sequence) const {
+    return memory_ + layout_.shelf(rank, static_cast<unsigned>(sequence % HubLayout::kShelves));
+  }
+  std::byte* slot(Rank rank, unsigned which) const { return memory_ + layout_.slot(rank, which); }
 
-  /// Waits until every rank has come here as often as this one. One thread at a time. `doing` names the operation in
-  /// the error, which says who is missing and why: died, left, or not come by the deadline.
-  Status barrier(const Card& doing, Deadline deadline);
+  /// Makes this rank's notice of that call visible. To be followed by await_notices.
+  void post(std::uint64_t sequence);
+  /// Waits until every rank has posted its notice of that call.
+  Status await_notices(const Doing& doing, Deadline deadline);
+
+  /// Says that this rank has taken one more step, and how many it has taken now. Steps are counted for the group's
+  /// lifetime; every rank takes the same ones.
+  std::uint64_t step();
+  /// Waits until every rank has taken that many steps.
+  Status await_steps(std::uint64_t steps, const Doing& doing, Deadline deadline);
+  /// One step that all take together.
+  Status meet(const Doing& doing, Deadline deadline) { return await_steps(step(), doing, deadline); }
+
+  /// Around reading or writing what lies in other ranks' own memory: between the two, nobody else who fails goes back
+  /// to its caller, who might use that memory for something else. False when the group is broken: then there is nothing
+  /// to touch any more.
+  bool enter();
+  void leave();
+  /// After a failure: waits until no other rank is between the two. For one that was stopped there, not longer than
+  /// moving so many bytes could ever take.
+  void await_left(std::size_t bytes) const;
 
   /// Breaks the group for everybody with this error, unless it is broken already. Any thread.
   void fail(const Error& error);
 
   /// The error that broke the group, when it is.
   std::optional<Error> broken() const;
+  bool is_broken() const;
 
   const memory::Patience& patience() const { return patience_; }
 
@@ -82,16 +147,20 @@ class Hub {
   struct RankBlock;
 
   Header& header() const;
-  RankBlock& block(Rank rank) const;
-  std::uint64_t* lengths(Rank rank, std::uint64_t sequence, bool out) const;
-  std::vector<Rank> missing(std::uint64_t wanted) const;
+  RankBlock& block(Rank rank) const { return *blocks_[to_index(rank)]; }
+  template <class There>
+  void announce(There&& there);
+  template <class There>
+  Status await(There&& there, const Doing& doing, Deadline deadline);
+  Status await_asleep(const std::function<bool(Rank)>& there, const Doing& doing, Deadline deadline);
   Error late(const std::vector<Rank>& who, const std::string& doing) const;
 
   std::byte* memory_;
   HubLayout layout_;
   Rank rank_;
   memory::Patience patience_;
-  std::uint64_t arrivals_ = 0;
+  std::vector<RankBlock*> blocks_;
+  std::uint64_t steps_ = 0;
 };
 
 }  // namespace tutti::engine

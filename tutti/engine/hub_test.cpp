@@ -14,7 +14,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using ::testing::HasSubstr;
 
-const Card kDoing{.sequence = 7, .op = Op::barrier};
+const Doing kDoing{.card = {.op = Op::barrier}, .sequence = 7};
 
 struct Pair {
   HubLayout layout = HubLayout::for_ranks(2);
@@ -29,10 +29,12 @@ TEST(HubLayout, PartsDoNotOverlap) {
     for (int rank = 0; rank < ranks; ++rank) {
       EXPECT_EQ(layout.slot(Rank{rank}, 0) % 64, 0U);
       EXPECT_GE(layout.slot(Rank{rank}, 1), layout.slot(Rank{rank}, 0) + layout.slot_bytes);
+      EXPECT_GE(layout.shelf(Rank{rank}, 1), layout.shelf(Rank{rank}, 0) + layout.shelf_bytes);
       EXPECT_EQ(layout.mailbox(Rank{rank}, Rank{0}) % 64, 0U);
     }
-    EXPECT_GE(layout.slot(Rank{0}, 0), layout.rank_block(Rank{ranks}));
-    EXPECT_GE(layout.mailbox(Rank{0}, Rank{0}), layout.slot(Rank{ranks - 1}, 1) + layout.slot_bytes);
+    EXPECT_GE(layout.shelf(Rank{0}, 0), layout.rank_block(Rank{ranks}));
+    EXPECT_GE(layout.slot(Rank{0}, 0), layout.shelf(Rank{ranks - 1}, 1) + layout.shelf_bytes);
+    EXPECT_GE(layout.mailbox(Rank{0}, Rank{0}), layout.slot(Rank{ranks - 1}, 2) + layout.slot_bytes);
     EXPECT_GE(layout.total_bytes(), layout.mailbox(Rank{ranks - 1}, Rank{ranks - 1}) + layout.mailbox_bytes);
   }
 }
@@ -46,7 +48,7 @@ TEST(HubLayout, StaysSmall) {
 TEST(Hub, ALateRankIsNamedAtTheDeadline) {
   Pair pair;
   memory::mark_here(pair.second.life(Rank{1}));
-  const auto status = pair.first.barrier(kDoing, Deadline::after(milliseconds(20)));
+  const auto status = pair.first.meet(kDoing, Deadline::after(milliseconds(20)));
   ASSERT_FALSE(status.ok());
   EXPECT_EQ(status.error().code, Code::timed_out);
   EXPECT_THAT(status.error().message, HasSubstr("barrier #7: the deadline passed; still missing: rank 1 (pid "));
@@ -55,7 +57,7 @@ TEST(Hub, ALateRankIsNamedAtTheDeadline) {
 
 TEST(Hub, ARankThatNeverCameIsCalledThat) {
   Pair pair;
-  const auto status = pair.first.barrier(kDoing, Deadline::after(milliseconds(20)));
+  const auto status = pair.first.meet(kDoing, Deadline::after(milliseconds(20)));
   EXPECT_THAT(status.error().message, HasSubstr("rank 1 (never joined the group)"));
 }
 
@@ -66,7 +68,7 @@ TEST(Hub, ARankThatLeftEndsTheWaitAtOnce) {
     std::this_thread::sleep_for(milliseconds(30));
     memory::mark_left(pair.second.life(Rank{1}));
   });
-  const auto status = pair.first.barrier(kDoing, Deadline::after(seconds(50)));
+  const auto status = pair.first.meet(kDoing, Deadline::after(seconds(50)));
   leaver.join();
   EXPECT_EQ(status.error().code, Code::peer_lost);
   EXPECT_THAT(status.error().message, HasSubstr("left the group"));
@@ -76,11 +78,11 @@ TEST(Hub, WhoCameAndLeftIsNotMissed) {
   Pair pair;
   memory::mark_here(pair.second.life(Rank{1}));
   std::thread second([&] {
-    EXPECT_TRUE(pair.second.barrier(kDoing, Deadline::after(seconds(50))).ok());
+    EXPECT_TRUE(pair.second.meet(kDoing, Deadline::after(seconds(50))).ok());
     memory::mark_left(pair.second.life(Rank{1}));
   });
   std::this_thread::sleep_for(milliseconds(20));
-  EXPECT_TRUE(pair.first.barrier(kDoing, Deadline::after(seconds(50))).ok());
+  EXPECT_TRUE(pair.first.meet(kDoing, Deadline::after(seconds(50))).ok());
   second.join();
 }
 
@@ -89,7 +91,7 @@ TEST(Hub, TheFirstErrorIsEverybodys) {
   EXPECT_FALSE(pair.first.broken());
   pair.second.fail({Code::peer_lost, "rank 5 died", Rank{5}});
   pair.first.fail({Code::timed_out, "too late to count"});
-  const auto status = pair.first.barrier(kDoing, Deadline::after(seconds(50)));
+  const auto status = pair.first.meet(kDoing, Deadline::after(seconds(50)));
   ASSERT_FALSE(status.ok());
   EXPECT_EQ(status.error().code, Code::peer_lost);
   EXPECT_EQ(status.error().message, "rank 5 died");
@@ -102,7 +104,7 @@ TEST(Hub, FailureWakesASleeper) {
     std::this_thread::sleep_for(milliseconds(30));
     pair.second.fail({Code::aborted, "enough"});
   });
-  EXPECT_EQ(pair.first.barrier(kDoing, Deadline::after(seconds(50))).error().message, "enough");
+  EXPECT_EQ(pair.first.meet(kDoing, Deadline::after(seconds(50))).error().message, "enough");
   breaker.join();
 }
 

@@ -7,72 +7,144 @@
 
 namespace tutti::engine {
 
-Progress::Progress(std::unique_ptr<Engine> engine) : engine_(std::move(engine)), thread_([this] { run(); }) {}
+void Progress::end_pending() {
+  {
+    const std::scoped_lock lock(mutex_);
+    if (!busy_ && queue_.empty()) {
+      return;
+    }
+  }
+  engine_->abort({Code::aborted,
+                  fmt::format("rank {} closed the group with operations still under way", to_int(engine_->rank())),
+                  engine_->rank()});
+}
 
 void Progress::close() {
   std::call_once(closed_, [this] {
-    bool pending = false;
     {
       const std::scoped_lock lock(mutex_);
       closing_ = true;
-      pending = busy_ || !queue_.empty();
     }
-    if (pending) {
-      engine_->abort({Code::aborted,
-                      fmt::format("rank {} closed the group with operations still under way", to_int(engine_->rank())),
-                      engine_->rank()});
+    end_pending();
+    std::unique_lock lock(mutex_);
+    changed_.notify_all();
+    changed_.wait(lock, [this] { return !busy_; });  // on a caller's thread, perhaps
+    lock.unlock();
+    if (thread_.joinable()) {
+      thread_.join();
     }
-    something_.notify_one();
-    thread_.join();
     engine_.reset();
   });
 }
 
 bool Progress::on_own_thread() const {
+  const std::scoped_lock lock(mutex_);
   return std::this_thread::get_id() == thread_.get_id() || (engine_ && engine_->on_own_thread());
 }
 
 void Progress::submit(Call call, Deadline deadline, Done done) {
-  {
-    const std::scoped_lock lock(mutex_);
-    queue_.push_back({std::move(call), deadline, std::move(done)});
+  submit([call = std::move(call), deadline](Engine& engine) { return engine.run(call, deadline); }, std::move(done));
+}
+
+void Progress::submit(Task task, Done done) {
+  const std::scoped_lock lock(mutex_);
+  if (!thread_.joinable()) {
+    thread_ = std::jthread([this] { loop(); });
   }
-  something_.notify_one();
+  queue_.push_back({std::move(task), std::move(done)});
+  ++unfinished_;
+  changed_.notify_all();
 }
 
 /// No exception may end the process: one in the middle of a collective leaves ranks out of step, so it breaks the
 /// group.
-Status Progress::run_engine(const Item& item) {
+template <class Run>
+Status Progress::guarded(Run&& run) {
   try {
-    return engine_->run(item.call, item.deadline);
+    return run(*engine_);
   } catch (const std::exception& exception) {
-    const Error error{
-        Code::resource_exhausted,
-        fmt::format("{} on rank {} failed: {}", to_string(item.call.op), to_int(engine_->rank()), exception.what()),
-        engine_->rank()};
+    const Error error{Code::resource_exhausted,
+                      fmt::format("an operation on rank {} failed: {}", to_int(engine_->rank()), exception.what()),
+                      engine_->rank()};
     engine_->abort(error);
     return error;
   }
 }
 
-void Progress::run() {
+template <class Run>
+Status Progress::run_here_or_queue(Run&& run) {
+  std::unique_lock lock(mutex_);
+  if (!busy_ && queue_.empty()) {
+    busy_ = true;
+    lock.unlock();
+    auto status = guarded(run);
+    lock.lock();
+    busy_ = false;
+    if (closing_ || unfinished_ != 0) {
+      changed_.notify_all();
+    }
+    return status;
+  }
+  std::optional<Status> result;
+  queue_.push_back({[&run](Engine& engine) { return run(engine); },
+                    [&](const Status& status) {
+                      const std::scoped_lock inner(mutex_);
+                      result = status;
+                      changed_.notify_all();
+                    }});
+  ++unfinished_;
+  const bool own = std::this_thread::get_id() == thread_.get_id();
+  if (!own && !thread_.joinable()) {
+    thread_ = std::jthread([this] { loop(); });
+  }
+  changed_.notify_all();
+  while (!result) {
+    if (own && !busy_ && !queue_.empty()) {
+      process_front(lock);  // a callback that waits: nobody else would do what is before it
+    } else {
+      changed_.wait(lock);
+    }
+  }
+  return *result;
+}
+
+Status Progress::run(const Call& call, Deadline deadline) {
+  return run_here_or_queue([&](Engine& engine) { return engine.run(call, deadline); });
+}
+
+Status Progress::run(const Task& task) {
+  return run_here_or_queue([&](Engine& engine) { return task(engine); });
+}
+
+void Progress::wait_idle() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return unfinished_ == 0 && !busy_; });
+}
+
+void Progress::process_front(std::unique_lock<std::mutex>& lock) {
+  auto item = std::move(queue_.front());
+  queue_.pop_front();
+  busy_ = true;
+  lock.unlock();
+  const auto status = guarded(item.task);
+  lock.lock();
+  busy_ = false;  // who was told the end may close the group: nothing is under way any more
+  lock.unlock();
+  item.done(status);
+  item = Item{};  // what the callback held goes before the next
+  lock.lock();
+  --unfinished_;
+  changed_.notify_all();
+}
+
+void Progress::loop() {
   std::unique_lock lock(mutex_);
   for (;;) {
-    something_.wait(lock, [this] { return closing_ || !queue_.empty(); });
+    changed_.wait(lock, [this] { return !busy_ && (closing_ || !queue_.empty()); });
     if (queue_.empty()) {
       return;
     }
-    auto item = std::move(queue_.front());
-    queue_.pop_front();
-    busy_ = true;
-    lock.unlock();
-    const auto status = run_engine(item);
-    lock.lock();
-    busy_ = false;  // who was told the end may close the group: nothing is under way any more
-    lock.unlock();
-    item.done(status);
-    item = Item{.call = {}, .deadline = Deadline::never(), .done = {}};  // what the callback held goes before the next
-    lock.lock();
+    process_front(lock);
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <condition_variable>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -10,11 +11,15 @@
 
 namespace tutti::engine {
 
-/// Runs a group's collectives in the order in which they were submitted, on a thread of its own, while the caller goes
-/// on computing. Owns the group's engine.
+/// Runs a group's collectives in the order in which they were submitted: on a thread of its own, while the caller goes
+/// on computing, or on the caller's thread, when that waits for the result and nothing is under way. Owns the group's
+/// engine.
 class Progress {
  public:
-  explicit Progress(std::unique_ptr<Engine> engine);
+  /// Several calls that make one operation; gets the engine, and no other call comes in between.
+  using Task = std::function<Status(Engine&)>;
+
+  explicit Progress(std::unique_ptr<Engine> engine) : engine_(std::move(engine)) {}
 
   ~Progress() { close(); }
 
@@ -25,30 +30,46 @@ class Progress {
   /// Not from a thread that runs callbacks; twice is as good as once.
   void close();
 
+  /// Ends what is queued or running, on every rank, with Code::aborted; nothing when nothing is. Any thread.
+  void end_pending();
+
   /// Whether the calling thread is one that runs this group's callbacks.
   bool on_own_thread() const;
 
   /// Any thread; does not block. `done` is called by the progress thread, after the call's blocks were last touched.
   void submit(Call call, Deadline deadline, Done done);
+  void submit(Task task, Done done);
+
+  /// Blocks until it is done: on this thread when nothing is under way, without asking for memory; else in its turn.
+  /// Any thread.
+  Status run(const Call& call, Deadline deadline);
+  Status run(const Task& task);
+
+  /// Blocks until everything that was submitted so far is over.
+  void wait_idle();
 
  private:
   struct Item {
-    Call call;
-    Deadline deadline;
+    Task task;
     Done done;
   };
 
-  void run();
-  Status run_engine(const Item& item);
+  template <class Run>
+  Status run_here_or_queue(Run&& run);
+  template <class Run>
+  Status guarded(Run&& run);
+  void process_front(std::unique_lock<std::mutex>& lock);
+  void loop();
 
   std::unique_ptr<Engine> engine_;
-  std::mutex mutex_;
-  std::condition_variable something_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
   std::deque<Item> queue_;
-  bool busy_ = false;
+  bool busy_ = false;  // somebody runs the engine
   bool closing_ = false;
+  int unfinished_ = 0;  // queued, running, or telling their end
   std::once_flag closed_;
-  std::jthread thread_;
+  std::jthread thread_;  // started by the first that does not wait
 };
 
 }  // namespace tutti::engine

@@ -5,7 +5,10 @@
 namespace tutti::engine {
 
 SharedEngine::SharedEngine(std::unique_ptr<HubHolder> holder, HubLayout layout, Rank rank)
-    : holder_(std::move(holder)), hub_(holder_->memory(), layout, rank), staged_(hub_) {}
+    : holder_(std::move(holder)),
+      hub_(holder_->memory(), layout, rank),
+      reach_(holder_->reach()),
+      collectives_(hub_, *reach_) {}
 
 Mailbox& SharedEngine::mailbox() {
   std::call_once(mailbox_once_, [this] { mailbox_ = std::make_unique<Mailbox>(hub_); });

@@ -3,10 +3,10 @@
 #include <memory>
 #include <mutex>
 
+#include "tutti/engine/collectives.h"
 #include "tutti/engine/engine.h"
 #include "tutti/engine/hub.h"
 #include "tutti/engine/mailbox.h"
-#include "tutti/engine/staged.h"
 
 namespace tutti::engine {
 
@@ -16,10 +16,11 @@ class HubHolder {
   virtual ~HubHolder() = default;
   virtual std::string_view name() const = 0;
   virtual std::byte* memory() const = 0;
+  virtual std::shared_ptr<Reach> reach() const = 0;
 };
 
-/// The engine of ranks that share memory, whether as threads or as processes: staged collectives and mailboxes over
-/// one hub. `local` and `shm` differ only in where the memory comes from and in how a rank is known to be alive.
+/// The engine of ranks that share memory, whether as threads or as processes: collectives and mailboxes over one
+/// hub. `local` and `shm` differ only in where the memory comes from and in how a rank is known to be alive.
 class SharedEngine final : public Engine {
  public:
   SharedEngine(std::unique_ptr<HubHolder> holder, HubLayout layout, Rank rank);
@@ -28,7 +29,8 @@ class SharedEngine final : public Engine {
   Rank rank() const override { return hub_.rank(); }
   int ranks() const override { return hub_.ranks(); }
   bool can(Op) const override { return true; }
-  Status run(const Call& call, Deadline deadline) override { return staged_.run(call, deadline); }
+  std::shared_ptr<Reach> reach() const override { return holder_->reach(); }
+  Status run(const Call& call, Deadline deadline) override { return collectives_.run(call, deadline); }
   void send(Rank to, std::uint64_t tag, ConstBlock bytes, Deadline deadline, Done done) override;
   void receive(Rank from, std::uint64_t tag, Block bytes, Deadline deadline, Received received) override;
   void abort(const Error& why) override { hub_.fail(why); }
@@ -40,7 +42,8 @@ class SharedEngine final : public Engine {
 
   std::unique_ptr<HubHolder> holder_;
   Hub hub_;
-  Staged staged_;
+  std::shared_ptr<Reach> reach_;
+  Collectives collectives_;
   std::once_flag mailbox_once_;
   std::unique_ptr<Mailbox> mailbox_;  // its thread is started by the first message
 };

@@ -1,8 +1,7 @@
-#include "tutti/engine/staged.h"
-
 #include <algorithm>
 #include <cstring>
-#include <vector>
+
+#include "tutti/engine/collectives.h"
 
 namespace tutti::engine {
 namespace {
@@ -22,154 +21,150 @@ void copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes) {
   }
 }
 
-/// Whether a slot holds a sub-chunk for each rank, or one chunk for all.
-bool per_rank(Op op) { return op == Op::reduce_scatter || op == Op::all_to_all || op == Op::scatter; }
-
 }  // namespace
 
-std::size_t Staged::chunk_bytes(Op op) const {
+std::size_t Collectives::chunk_bytes(const Running& running) const {
   const auto slot = hub_.layout().slot_bytes;
-  return per_rank(op) ? slot / static_cast<std::size_t>(hub_.ranks()) / kLine * kLine : slot;
+  return in_per_rank(running.card().op) ? slot / ranks() / kLine * kLine : slot;
 }
 
-std::size_t Staged::longest_block(std::uint64_t sequence, const Card& card) const {
-  std::uint64_t longest = 0;
-  for (int rank = 0; rank < hub_.ranks(); ++rank) {
-    const auto view = hub_.published(Rank{rank}, sequence);
-    longest = std::max(longest, view.card.bytes);
-    if (card.op == Op::all_to_all) {
-      longest = std::max(longest, *std::max_element(view.in_bytes.begin(), view.in_bytes.end()));
-    }
+/// Every rank lays a chunk down in its slot and, when all have, takes what it needs from all slots, while the next
+/// chunk is already down. Three slots: whoever lays down chunk k + 1 has seen chunk k of everybody, who were then done
+/// with chunk k - 2.
+Status Collectives::run_staged(const Running& running) {
+  if (running.card().op == Op::all_reduce) {
+    return staged_all_reduce(running);
   }
-  return longest;
-}
-
-Status Staged::check_published(std::uint64_t sequence) const {
-  std::vector<CallView> calls;
-  calls.reserve(static_cast<std::size_t>(hub_.ranks()));
-  for (int rank = 0; rank < hub_.ranks(); ++rank) {
-    calls.push_back(hub_.published(Rank{rank}, sequence));
-  }
-  return check_agreement(calls);
-}
-
-Status Staged::run(const Call& call, Deadline deadline) {
-  if (auto broken = hub_.broken()) {
-    return *broken;
-  }
-  if (auto good = check_call(call, hub_.rank(), hub_.ranks()); !good) {
-    return good;
-  }
-  const auto card = make_card(call, ++sequence_);
-  hub_.publish(card, call);
-  const auto chunk = chunk_bytes(call.op);
-  std::size_t longest = 0;
-  Round round{.length = chunk};
-  do {
-    round.slot = static_cast<unsigned>(rounds_++ % 2);
-    stage(call, round);
-    if (auto met = hub_.barrier(card, deadline); !met) {
+  const auto chunk = chunk_bytes(running);
+  const auto rounds = std::max<std::size_t>((longest_block(running) + chunk - 1) / chunk, 1);
+  const auto round_at = [&](std::size_t k) {
+    return Round{.begin = k * chunk, .length = chunk, .slot = static_cast<unsigned>(k % HubLayout::kSlots)};
+  };
+  stage(running, round_at(0));
+  auto staged = hub_.step();
+  for (std::size_t k = 0; k < rounds; ++k) {
+    if (auto met = hub_.await_steps(staged, running.doing, running.deadline); !met) {
       return met;
     }
-    if (round.begin == 0) {
-      // The cards rode along with the first chunk; so far no output was touched.
-      if (auto agreed = check_published(card.sequence); !agreed) {
-        return agreed;
-      }
-      longest = longest_block(card.sequence, card);
+    if (k + 1 < rounds) {
+      stage(running, round_at(k + 1));
+      staged = hub_.step();
     }
-    if (call.op == Op::all_reduce) {
-      if (auto done = finish_all_reduce(call, round, card, deadline); !done) {
-        return done;
-      }
-    } else {
-      collect(call, round);
-    }
-    round.begin += chunk;
-  } while (round.begin < longest);
+    collect(running, round_at(k));
+  }
   return {};
 }
 
-void Staged::stage(const Call& call, const Round& round) const {
-  auto* slot = hub_.slot(hub_.rank(), round.slot);
-  for (const auto& block : call.in) {
-    const auto chunk = part(block, round.begin, round.length);
-    copy_bytes(slot, chunk.data(), chunk.size());
+void Collectives::stage(const Running& running, const Round& round) const {
+  const auto& call = running.call;
+  const bool own_is_read_in_place = call.op == Op::reduce_scatter;
+  auto* slot = hub_.slot(me(), round.slot);
+  for (std::size_t i = 0; i < call.in.size(); ++i) {
+    if (!own_is_read_in_place || i != to_index(me())) {
+      const auto chunk = part(call.in[i], round.begin, round.length);
+      copy_bytes(slot, chunk.data(), chunk.size());
+    }
     slot += round.length;
   }
 }
 
-void Staged::collect(const Call& call, const Round& round) const {
-  const auto mine = to_index(hub_.rank()) * round.length;
-  const auto take = [&](Block block, Rank from, std::size_t offset) {
+void Collectives::collect(const Running& running, const Round& round) {
+  const auto& call = running.call;
+  if (call.out.empty()) {
+    return;
+  }
+  const auto mine = in_per_rank(call.op) ? to_index(me()) * round.length : 0;
+  const auto take = [&](Rank from, Block block) {
     const auto chunk = part(block, round.begin, round.length);
-    copy_bytes(chunk.data(), hub_.slot(from, round.slot) + offset, chunk.size());
+    copy_bytes(chunk.data(), hub_.slot(from, round.slot) + mine, chunk.size());
   };
   switch (call.op) {
     case Op::barrier:
     case Op::all_reduce: return;
     case Op::reduce:
-      if (!call.out.empty()) {
-        const auto chunk = part(call.out[0], round.begin, round.length);
-        reduce_from_slots(call, round, 0, chunk.data(), chunk.size());
-      }
-      return;
-    case Op::broadcast:
-      if (!call.out.empty()) {
-        take(call.out[0], call.root, 0);
-      }
-      return;
-    case Op::all_gather:
-    case Op::gather:
-      for (std::size_t from = 0; from < call.out.size(); ++from) {
-        take(call.out[from], to_rank(from), 0);
-      }
-      return;
     case Op::reduce_scatter: {
       const auto chunk = part(call.out[0], round.begin, round.length);
-      reduce_from_slots(call, round, mine, chunk.data(), chunk.size());
+      if (chunk.empty()) {
+        return;
+      }
+      for (std::size_t rank = 0; rank < ranks(); ++rank) {
+        sources_[rank] = hub_.slot(to_rank(rank), round.slot) + mine;
+      }
+      if (call.op == Op::reduce_scatter) {
+        sources_[to_index(me())] = part(call.in[to_index(me())], round.begin, round.length).data();
+      }
+      outs_[0] = chunk.data();
+      kernels::reduce(reduction(running), sources_, {outs_.data(), 1}, chunk.size() / kernels::size_of(call.dtype));
       return;
     }
+    case Op::broadcast:
+    case Op::scatter: take(call.root, call.out[0]); return;
+    case Op::all_gather:
+    case Op::gather:
     case Op::all_to_all:
       for (std::size_t from = 0; from < call.out.size(); ++from) {
-        take(call.out[from], to_rank(from), mine);
+        take(to_rank(from), call.out[from]);
       }
       return;
-    case Op::scatter: take(call.out[0], call.root, mine); return;
   }
 }
 
-/// Every rank reduces its slice of the chunk, in place in its own slot; all meet again; everybody copies all slices.
-Status Staged::finish_all_reduce(const Call& call, const Round& round, const Card& card, Deadline deadline) const {
-  const auto chunk = part(call.out[0], round.begin, round.length);
-  const auto lines = (chunk.size() + kLine - 1) / kLine;
-  const auto ranks = static_cast<std::size_t>(hub_.ranks());
-  const auto slice_bytes = (lines + ranks - 1) / ranks * kLine;
-  const auto slice = [&](std::size_t rank) { return part(chunk, rank * slice_bytes, slice_bytes); };
-
-  const auto me = to_index(hub_.rank());
-  reduce_from_slots(call, round, me * slice_bytes, hub_.slot(hub_.rank(), round.slot) + me * slice_bytes,
-                    slice(me).size());
-  if (auto met = hub_.barrier(card, deadline); !met) {
-    return met;
-  }
-  for (std::size_t rank = 0; rank < ranks; ++rank) {
-    copy_bytes(slice(rank).data(), hub_.slot(to_rank(rank), round.slot) + rank * slice_bytes, slice(rank).size());
+/// Each rank adds one slice of every chunk: it reads its own part where it is and those of others from their slots,
+/// and writes the sum into its output and, for the others, into its slot, where its own slice has room.
+/// Steps of a rank: lay down 0, lay down 1, add 0, lay down 2, add 1, ... Whoever lays down chunk k + 1 has seen
+/// everybody add chunk k - 1, which each did after laying down chunk k, after taking the sums of chunk k - 2.
+Status Collectives::staged_all_reduce(const Running& running) {
+  const auto& call = running.call;
+  const auto chunk = hub_.layout().slot_bytes;
+  const auto rounds = (running.card().bytes + chunk - 1) / chunk;
+  const auto my_index = to_index(me());
+  const auto slot_of = [&](std::size_t rank, std::size_t k) {
+    return hub_.slot(to_rank(rank), static_cast<unsigned>(k % HubLayout::kSlots));
+  };
+  const auto lay_down = [&](std::size_t k) {
+    const auto in = part(call.in[0], k * chunk, chunk);
+    const Slices slices(in.size(), ranks());
+    auto* slot = slot_of(my_index, k);
+    const auto after = slices.begin(my_index + 1);
+    copy_bytes(slot, in.data(), slices.begin(my_index));
+    copy_bytes(slot + after, in.data() + after, in.size() - after);
+    return hub_.step();
+  };
+  const auto add = [&](std::size_t k) {
+    const auto in = part(call.in[0], k * chunk, chunk);
+    const Slices slices(in.size(), ranks());
+    const auto begin = slices.begin(my_index);
+    for (std::size_t rank = 0; rank < ranks(); ++rank) {
+      sources_[rank] = rank == my_index ? in.data() + begin : slot_of(rank, k) + begin;
+    }
+    outs_[0] = part(call.out[0], k * chunk, chunk).data() + begin;
+    outs_[1] = slot_of(my_index, k) + begin;  // for the others, when there are any
+    kernels::reduce(reduction(running), sources_, {outs_.data(), std::min<std::size_t>(ranks(), 2)},
+                    slices.length(my_index) / kernels::size_of(call.dtype));
+    return hub_.step();
+  };
+  const auto take_sums = [&](std::size_t k) {
+    const auto out = part(call.out[0], k * chunk, chunk);
+    const Slices slices(out.size(), ranks());
+    for (std::size_t i = 1; i < ranks(); ++i) {
+      const auto rank = (my_index + i) % ranks();
+      copy_bytes(out.data() + slices.begin(rank), slot_of(rank, k) + slices.begin(rank), slices.length(rank));
+    }
+  };
+  auto down = lay_down(0);
+  for (std::size_t k = 0; k < rounds; ++k) {
+    const auto next_down = k + 1 < rounds ? lay_down(k + 1) : down;
+    if (auto met = hub_.await_steps(down, running.doing, running.deadline); !met) {
+      return met;
+    }
+    const auto added = add(k);
+    if (auto met = hub_.await_steps(added, running.doing, running.deadline); !met) {
+      return met;
+    }
+    take_sums(k);
+    down = next_down;
   }
   return {};
-}
-
-void Staged::reduce_from_slots(const Call& call, const Round& round, std::size_t slot_offset, std::byte* out,
-                               std::size_t bytes) const {
-  if (bytes == 0) {
-    return;
-  }
-  std::vector<const std::byte*> sources;
-  sources.reserve(static_cast<std::size_t>(hub_.ranks()));
-  for (int rank = 0; rank < hub_.ranks(); ++rank) {
-    sources.push_back(hub_.slot(Rank{rank}, round.slot) + slot_offset);
-  }
-  kernels::reduce(call.reduce, call.dtype, sources, out, bytes / kernels::size_of(call.dtype));
 }
 
 }  // namespace tutti::engine

@@ -10,19 +10,32 @@
 
 namespace tutti::kernels {
 
-enum class ReduceOp : std::uint8_t { sum, avg, product, min, max, band, bor, bxor };
+enum class ReduceOp : std::uint8_t { sum, avg, product, min, max, band, bor, bxor, premul_sum };
 
-inline constexpr int kReduceOps = 8;
+inline constexpr int kReduceOps = 9;
 
 std::string_view to_string(ReduceOp op);
 
 /// Whether the operation means anything for the type; the error says why not and what to do instead.
 Status can_reduce(ReduceOp op, DType dtype);
 
-/// out[i] = sources[0][i] op sources[1][i] op ..., in that order, so the bits do not depend on who computes them.
-/// `avg` divides by the number of sources. 16- and 8-bit floats are computed in float32 and rounded once; min and max
-/// keep NaN; bool counts as logical. `out` may be one of the sources. Pure; any thread.
-/// The operation and type must pass `can_reduce`, and there is at least one source.
-void reduce(ReduceOp op, DType dtype, std::span<const std::byte* const> sources, std::byte* out, std::size_t count);
+/// What is computed from the sources. Operation and type must pass `can_reduce`.
+struct Reduction {
+  ReduceOp op = ReduceOp::sum;
+  DType dtype = DType::float32;
+  /// For premul_sum: what each source is multiplied with before it is added; one per source.
+  std::span<const double> factors = {};
+};
+
+/// outs[k][i] = sources[0][i] op sources[1][i] op ..., in that order, for every k. The bits depend on the sources'
+/// values alone: not on who computes them, the processor's vectors, addresses, or how a range is cut into pieces.
+/// - `avg` divides by the number of sources (a division, rounded once). `premul_sum` multiplies, rounds, then adds.
+/// - 16- and 8-bit floats are computed in float32 and rounded once.
+/// - A NaN comes out as the type's positive quiet one (but float8_e4m3fn's overflow, a NaN too, keeps its sign).
+/// - `min` and `max` keep NaN; of equal zeros the last one counts. Integers wrap around; bool is logical.
+/// There is at least one source; every buffer holds `count` elements, aligned for their type. An out may be one of the
+/// sources (the same address), and never overlaps one in part. Never blocks or fails; any thread.
+void reduce(const Reduction& reduction, std::span<const std::byte* const> sources, std::span<std::byte* const> outs,
+            std::size_t count);
 
 }  // namespace tutti::kernels

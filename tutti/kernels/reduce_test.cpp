@@ -1,9 +1,11 @@
 #include "tutti/kernels/reduce.h"
 
+#include <array>
+#include <bit>
 #include <cmath>
 #include <complex>
+#include <cstdint>
 #include <limits>
-#include <random>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -18,13 +20,15 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 template <class T>
-std::vector<T> reduced(ReduceOp op, DType dtype, const std::vector<std::vector<T>>& sources) {
+std::vector<T> reduced(ReduceOp op, DType dtype, const std::vector<std::vector<T>>& sources,
+                       const std::vector<double>& factors = {}) {
   std::vector<const std::byte*> pointers;
   for (const auto& source : sources) {
     pointers.push_back(reinterpret_cast<const std::byte*>(source.data()));
   }
   std::vector<T> out(sources[0].size());
-  reduce(op, dtype, pointers, reinterpret_cast<std::byte*>(out.data()), out.size());
+  const std::array<std::byte*, 1> outs{reinterpret_cast<std::byte*>(out.data())};
+  reduce({.op = op, .dtype = dtype, .factors = factors}, pointers, outs, out.size());
   return out;
 }
 
@@ -35,6 +39,43 @@ TEST(Reduce, FloatsInEveryOp) {
   EXPECT_THAT(reduced(ReduceOp::product, DType::float32, sources), ElementsAre(2, -20, -162));
   EXPECT_THAT(reduced(ReduceOp::min, DType::float32, sources), ElementsAre(0.5, -2, -6));
   EXPECT_THAT(reduced(ReduceOp::max, DType::float32, sources), ElementsAre(4, 5, 9));
+}
+
+TEST(Reduce, WritesEveryOut) {
+  const std::vector<std::int32_t> source{5, 7, 9};
+  std::vector<std::int32_t> first(3);
+  std::vector<std::int32_t> second(3);
+  const std::array<const std::byte*, 1> sources{reinterpret_cast<const std::byte*>(source.data())};
+  const std::array<std::byte*, 2> outs{reinterpret_cast<std::byte*>(first.data()),
+                                       reinterpret_cast<std::byte*>(second.data())};
+  reduce({.op = ReduceOp::sum, .dtype = DType::int32}, sources, outs, 3);
+  EXPECT_THAT(first, ElementsAre(5, 7, 9));
+  EXPECT_THAT(second, ElementsAre(5, 7, 9));
+}
+
+TEST(Reduce, MultipliesEachSourceBeforeItIsAdded) {
+  EXPECT_THAT(reduced<float>(ReduceOp::premul_sum, DType::float32, {{1, 2}, {10, 20}, {4, 8}}, {3, 0.5, -1}),
+              ElementsAre(4, 8));
+  using C = std::complex<float>;
+  EXPECT_THAT(reduced<C>(ReduceOp::premul_sum, DType::complex64, {{C(1, 2)}, {C(4, -4)}}, {3, 0.5}),
+              ElementsAre(C(5, 4)));
+}
+
+TEST(Reduce, AProductIsRoundedBeforeItIsAdded) {
+  // In one step, with one rounding, this would be 2^-46.
+  const float next = 1 + std::numeric_limits<float>::epsilon();
+  const float square = next * next;
+  EXPECT_THAT(reduced<float>(ReduceOp::premul_sum, DType::float32, {{square}, {next}}, {-1, next}), ElementsAre(0));
+}
+
+TEST(Reduce, ANaNThatComesOutIsAlwaysTheSame) {
+  const float loaded = std::bit_cast<float>(0xFFC12345U);
+  const float other = std::bit_cast<float>(0x7F812345U);
+  for (const auto op : {ReduceOp::sum, ReduceOp::avg, ReduceOp::product, ReduceOp::min, ReduceOp::max}) {
+    for (const float result : reduced<float>(op, DType::float32, {{loaded, other, 1}, {other, loaded, loaded}})) {
+      EXPECT_EQ(std::bit_cast<std::uint32_t>(result), 0x7FC00000U) << to_string(op);
+    }
+  }
 }
 
 TEST(Reduce, LongerThanATileAndOdd) {
@@ -56,7 +97,8 @@ TEST(Reduce, OutputMayBeASource) {
   const std::vector<float> second{10, 20, 30};
   const std::vector<const std::byte*> sources{reinterpret_cast<const std::byte*>(second.data()),
                                               reinterpret_cast<const std::byte*>(first.data())};
-  reduce(ReduceOp::sum, DType::float32, sources, reinterpret_cast<std::byte*>(first.data()), 3);
+  const std::array<std::byte*, 1> outs{reinterpret_cast<std::byte*>(first.data())};
+  reduce({.op = ReduceOp::sum, .dtype = DType::float32}, sources, outs, 3);
   EXPECT_THAT(first, ElementsAre(11, 22, 33));
 }
 
@@ -141,6 +183,8 @@ TEST(CanReduce, RefusesWithASentence) {
   EXPECT_THAT(can_reduce(ReduceOp::avg, DType::int32).error().message, HasSubstr("avg of int32: the mean of whole"));
   EXPECT_THAT(can_reduce(ReduceOp::avg, DType::boolean).error().message, HasSubstr("sum and divide"));
   EXPECT_THAT(can_reduce(ReduceOp::min, DType::complex64).error().message, HasSubstr("no order"));
+  EXPECT_THAT(can_reduce(ReduceOp::premul_sum, DType::int64).error().message, HasSubstr("multiply before and use sum"));
+  EXPECT_THAT(can_reduce(ReduceOp::premul_sum, DType::boolean).error().message, HasSubstr("premul_sum of bool"));
   EXPECT_THAT(can_reduce(ReduceOp::bxor, DType::float16).error().message, HasSubstr("use an integer type"));
 }
 
@@ -151,9 +195,9 @@ TEST(CanReduce, TheRestIsPossible) {
       possible += can_reduce(static_cast<ReduceOp>(op), static_cast<DType>(dtype)).ok() ? 1 : 0;
     }
   }
-  // 17 types: sum and product for all; avg for 6 floats and 2 complex; min and max for all but complex; 3 bitwise
-  // for 9.
-  EXPECT_EQ(possible, 2 * 17 + 8 + 2 * 15 + 3 * 9);
+  // 17 types: sum and product for all; avg and premul_sum for 6 floats and 2 complex; min and max for all but complex;
+  // 3 bitwise for 9.
+  EXPECT_EQ(possible, 2 * 17 + 2 * 8 + 2 * 15 + 3 * 9);
 }
 
 TEST(DTypes, SizesAndNames) {
@@ -161,6 +205,7 @@ TEST(DTypes, SizesAndNames) {
   EXPECT_EQ(size_of(DType::boolean), 1U);
   EXPECT_EQ(to_string(DType::float8_e5m2), "float8_e5m2");
   EXPECT_EQ(to_string(ReduceOp::bxor), "bxor");
+  EXPECT_EQ(to_string(ReduceOp::premul_sum), "premul_sum");
 }
 
 }  // namespace

@@ -58,25 +58,32 @@ Result<std::byte*> map(std::size_t bytes, int fd) {
 
 }  // namespace
 
-Result<Arena> Arena::create(std::size_t bytes) {
-  if (const auto room = check_room(bytes); !room) {
-    return room.error();
-  }
-  FileDescriptor fd(::memfd_create("tutti", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!fd.valid()) {
-    return system_error("cannot create shared memory (memfd)", errno);
-  }
-  if (::ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0) {
-    return system_error(fmt::format("cannot size shared memory to {} bytes", bytes), errno);
+Status reserve(int fd, std::size_t offset, std::size_t bytes) {
+  if (auto room = check_room(bytes); !room) {
+    return room;
   }
   int error = 0;
   do {
-    error = ::posix_fallocate(fd.get(), 0, static_cast<off_t>(bytes));
+    error = ::posix_fallocate(fd, static_cast<off_t>(offset), static_cast<off_t>(bytes));
   } while (error == EINTR);
   if (error != 0) {
     auto failure = system_error(fmt::format("cannot reserve {} MiB of shared memory", bytes >> 20), error);
     failure.code = Code::resource_exhausted;
     return failure;
+  }
+  return {};
+}
+
+Result<Arena> Arena::create(std::size_t bytes, std::size_t more) {
+  FileDescriptor fd(::memfd_create("tutti", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!fd.valid()) {
+    return system_error("cannot create shared memory (memfd)", errno);
+  }
+  if (::ftruncate(fd.get(), static_cast<off_t>(bytes + more)) != 0) {
+    return system_error(fmt::format("cannot size shared memory to {} bytes", bytes + more), errno);
+  }
+  if (auto reserved = reserve(fd.get(), 0, bytes); !reserved) {
+    return reserved.error();
   }
   // A peer that could shrink the file could kill us with SIGBUS.
   if (::fcntl(fd.get(), F_ADD_SEALS, kSeals) != 0) {
@@ -86,7 +93,7 @@ Result<Arena> Arena::create(std::size_t bytes) {
   if (!data) {
     return data.error();
   }
-  return Arena(data.value(), bytes, std::move(fd));
+  return Arena(data.value(), bytes, bytes + more, std::move(fd));
 }
 
 Result<Arena> Arena::create_private(std::size_t bytes) {
@@ -97,7 +104,7 @@ Result<Arena> Arena::create_private(std::size_t bytes) {
   if (!data) {
     return data.error();
   }
-  return Arena(data.value(), bytes, FileDescriptor());
+  return Arena(data.value(), bytes, bytes, FileDescriptor());
 }
 
 Result<Arena> Arena::attach(FileDescriptor fd, std::size_t bytes) {
@@ -106,7 +113,7 @@ Result<Arena> Arena::attach(FileDescriptor fd, std::size_t bytes) {
     return system_error("cannot look at a peer's shared memory", errno);
   }
   const int seals = ::fcntl(fd.get(), F_GET_SEALS);
-  if (seals < 0 || (seals & kSeals) != kSeals || status.st_size != static_cast<off_t>(bytes)) {
+  if (seals < 0 || (seals & kSeals) != kSeals || status.st_size < static_cast<off_t>(bytes)) {
     return Error{Code::protocol,
                  fmt::format("a peer handed over a descriptor that is not shared memory of {} bytes", bytes)};
   }
@@ -114,15 +121,19 @@ Result<Arena> Arena::attach(FileDescriptor fd, std::size_t bytes) {
   if (!data) {
     return data.error();
   }
-  return Arena(data.value(), bytes, std::move(fd));
+  return Arena(data.value(), bytes, static_cast<std::size_t>(status.st_size), std::move(fd));
 }
 
 Arena::Arena(Arena&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)), fd_(std::move(other.fd_)) {}
+    : data_(std::exchange(other.data_, nullptr)),
+      size_(std::exchange(other.size_, 0)),
+      file_bytes_(std::exchange(other.file_bytes_, 0)),
+      fd_(std::move(other.fd_)) {}
 
 Arena& Arena::operator=(Arena&& other) noexcept {
   std::swap(data_, other.data_);
   std::swap(size_, other.size_);
+  std::swap(file_bytes_, other.file_bytes_);
   std::swap(fd_, other.fd_);
   return *this;
 }

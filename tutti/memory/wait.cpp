@@ -30,17 +30,23 @@ Patience Patience::for_ranks(int ranks_on_host) {
   Patience patience;
   if (ranks_on_host > allowed_cores()) {
     patience.spins = 1;
+    patience.yield_for = std::chrono::microseconds(30);
   }
   return patience;
 }
 
-void ring(Bell& bell) {
+void order_before_ringing() {
   // Orders the caller's store before the look at `sleepers`; pairs with the increment in wait_until.
+#if !defined(__SANITIZE_THREAD__)
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+#endif
+}
+
+void ring_ordered(Bell& bell) {
 #if defined(__SANITIZE_THREAD__)
   // TSAN knows no fences. Writing the same number back orders as well, at the cost of taking the line from its rank.
   const auto sleepers = bell.sleepers.fetch_add(0, std::memory_order_seq_cst);
 #else
-  std::atomic_thread_fence(std::memory_order_seq_cst);
   const auto sleepers = bell.sleepers.load(std::memory_order_relaxed);
 #endif
   if (sleepers != 0) {
@@ -48,6 +54,13 @@ void ring(Bell& bell) {
     futex(bell.rings, FUTEX_WAKE, INT_MAX, nullptr);
   }
 }
+
+void ring(Bell& bell) {
+  order_before_ringing();
+  ring_ordered(bell);
+}
+
+void yield_core() { ::sched_yield(); }
 
 bool sleep_at(Bell& bell, std::uint32_t heard, std::chrono::nanoseconds at_most) {
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(at_most);

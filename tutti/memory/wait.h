@@ -19,6 +19,8 @@ struct alignas(64) Bell {
 /// the peer that is waited for needs the core.
 struct Patience {
   int spins = 2000;
+  /// How long to let others run before the sleep, where ranks share cores.
+  std::chrono::microseconds yield_for = std::chrono::microseconds(0);
   /// How often a sleeper looks up to see whether its peers are still alive.
   std::chrono::microseconds look_up = std::chrono::milliseconds(2);
 
@@ -29,13 +31,18 @@ struct Patience {
 /// sleeps.
 void ring(Bell& bell);
 
+/// The two halves of `ring`, for a store that several wait for: the order is made once, then every bell is looked at.
+void order_before_ringing();
+void ring_ordered(Bell& bell);
+
+void yield_core();
+
 /// Sleeps until the bell has rung more often than `heard`, or `at_most` has passed. True when it was woken.
 bool sleep_at(Bell& bell, std::uint32_t heard, std::chrono::nanoseconds at_most);
 
-/// Waits until `ready()` is true. Between sleeps asks `give_up()`, which may look at peers; returns false when that is
-/// true or the deadline has passed. `ready` is asked once more after the sleep was announced, so that no ring is lost.
-template <class Ready, class GiveUp>
-bool wait_until(Bell& bell, const Patience& patience, Deadline deadline, Ready&& ready, GiveUp&& give_up) {
+/// Waits without sleeping. False when patience is at its end.
+template <class Ready>
+bool spin_until(const Patience& patience, Ready&& ready) {
   for (int i = 0; i < patience.spins; ++i) {
     if (ready()) {
       return true;
@@ -43,6 +50,27 @@ bool wait_until(Bell& bell, const Patience& patience, Deadline deadline, Ready&&
 #if defined(__x86_64__)
     __builtin_ia32_pause();
 #endif
+  }
+  if (patience.yield_for.count() == 0) {
+    return false;
+  }
+  // By time, not by number: where somebody else computes, one yield may cost a whole turn of his.
+  const auto end = std::chrono::steady_clock::now() + patience.yield_for;
+  do {
+    yield_core();
+    if (ready()) {
+      return true;
+    }
+  } while (std::chrono::steady_clock::now() < end);
+  return false;
+}
+
+/// Waits until `ready()` is true. Between sleeps asks `give_up()`, which may look at peers; returns false when that is
+/// true or the deadline has passed. `ready` is asked once more after the sleep was announced, so that no ring is lost.
+template <class Ready, class GiveUp>
+bool wait_until(Bell& bell, const Patience& patience, Deadline deadline, Ready&& ready, GiveUp&& give_up) {
+  if (spin_until(patience, ready)) {
+    return true;
   }
   for (;;) {
     bell.sleepers.fetch_add(1, std::memory_order_seq_cst);

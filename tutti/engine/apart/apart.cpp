@@ -15,6 +15,7 @@ class ApartEngine final : public Engine {
   std::string_view name() const override { return "apart"; }
   Rank rank() const override { return rank_; }
   int ranks() const override { return ranks_; }
+  std::shared_ptr<Reach> reach() const override { return nullptr; }
   bool can(Op op) const override { return op == Op::barrier; }
 
   Status run(const Call& call, Deadline deadline) override {

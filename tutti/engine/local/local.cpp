@@ -1,9 +1,33 @@
 #include "tutti/engine/local/local.h"
 
+#include <new>
+
+#include <fmt/format.h>
+
 #include "tutti/engine/shared_engine.h"
 
 namespace tutti::engine {
 namespace {
+
+/// Threads see the same addresses: every tensor can be reached, and the place of a byte is its address.
+class LocalReach final : public Reach {
+ public:
+  std::optional<std::uint64_t> place_of(const std::byte* data, std::size_t) const override {
+    return reinterpret_cast<std::uintptr_t>(data);
+  }
+  Result<std::byte*> at(Rank, std::uint64_t place, std::size_t) const override {
+    return reinterpret_cast<std::byte*>(place);  // NOLINT(performance-no-int-to-ptr): it was one
+  }
+  Result<std::byte*> allocate(std::size_t bytes) override {
+    constexpr std::align_val_t kLine{64};
+    auto* data = ::operator new(bytes, kLine, std::nothrow);
+    if (data == nullptr) {
+      return Error{Code::resource_exhausted, fmt::format("cannot allocate {} MiB of memory", bytes >> 20)};
+    }
+    return static_cast<std::byte*>(data);
+  }
+  void free(std::byte* data) override { ::operator delete(data, std::align_val_t{64}); }
+};
 
 class LocalHolder final : public HubHolder {
  public:
@@ -15,10 +39,12 @@ class LocalHolder final : public HubHolder {
 
   std::string_view name() const override { return "local"; }
   std::byte* memory() const override { return arena_->data(); }
+  std::shared_ptr<Reach> reach() const override { return reach_; }
 
  private:
   std::shared_ptr<memory::Arena> arena_;
   memory::LifeWord& life_;
+  std::shared_ptr<Reach> reach_ = std::make_shared<LocalReach>();
 };
 
 }  // namespace

@@ -1,25 +1,50 @@
 #include "tutti/engine/shm/shm.h"
 
+#include <fcntl.h>
+
+#include <cerrno>
+
 #include <fmt/format.h>
 
 #include "tutti/engine/shared_engine.h"
 #include "tutti/memory/arena.h"
 #include "tutti/memory/handover.h"
+#include "tutti/memory/heap.h"
 
 namespace tutti::engine {
 namespace {
 
+/// Processes reach what was allocated in symmetric memory.
+class ShmReach final : public Reach {
+ public:
+  ShmReach(FileDescriptor fd, const memory::HeapLayout& layout, Rank rank) : heap_(std::move(fd), layout, rank) {}
+
+  std::optional<std::uint64_t> place_of(const std::byte* data, std::size_t bytes) const override {
+    return heap_.place_of(data, bytes);
+  }
+  Result<std::byte*> at(Rank rank, std::uint64_t place, std::size_t bytes) const override {
+    return heap_.at(rank, place, bytes);
+  }
+  Result<std::byte*> allocate(std::size_t bytes) override { return heap_.allocate(bytes); }
+  void free(std::byte* data) override { heap_.free(data); }
+
+ private:
+  mutable memory::Heap heap_;  // looking at a peer's heap for the first time maps it
+};
+
 class ShmHolder final : public HubHolder {
  public:
-  ShmHolder(memory::Arena arena, std::unique_ptr<memory::LifeMark> mark)
-      : arena_(std::move(arena)), mark_(std::move(mark)) {}
+  ShmHolder(memory::Arena arena, std::unique_ptr<memory::LifeMark> mark, std::shared_ptr<Reach> reach)
+      : arena_(std::move(arena)), mark_(std::move(mark)), reach_(std::move(reach)) {}
 
   std::string_view name() const override { return "shm"; }
   std::byte* memory() const override { return arena_.data(); }
+  std::shared_ptr<Reach> reach() const override { return reach_; }
 
  private:
   memory::Arena arena_;
   std::unique_ptr<memory::LifeMark> mark_;  // goes before the arena it writes to
+  std::shared_ptr<Reach> reach_;
 };
 
 std::string key_of(const std::string& group) { return "tutti/shm/" + group; }
@@ -27,7 +52,9 @@ std::string key_of(const std::string& group) { return "tutti/shm/" + group; }
 // The value in the store: "ok INVITATION", or "no SENTENCE" when the memory could not be had.
 Result<memory::Arena> make_and_give(rendezvous::Store& store, const std::string& group, const HubLayout& layout,
                                     Deadline deadline) {
-  auto arena = memory::Arena::create(layout.total_bytes());
+  // The hub, and behind it, sparse, a heap for each rank.
+  const auto heaps = memory::HeapLayout::default_bytes_each() * static_cast<std::size_t>(layout.ranks);
+  auto arena = memory::Arena::create(layout.total_bytes(), heaps);
   auto giver = memory::Giver::open();
   if (!arena || !giver) {
     const auto& error = arena ? giver.error() : arena.error();
@@ -77,7 +104,16 @@ Result<std::unique_ptr<Engine>> make_shm_engine(rendezvous::Store& store, const 
   if (!mark) {
     return mark.error();
   }
-  auto holder = std::make_unique<ShmHolder>(std::move(arena).value(), std::move(mark).value());
+  const memory::HeapLayout heaps{
+      .begin = layout.total_bytes(),
+      .bytes_each = (arena.value().file_bytes() - layout.total_bytes()) / static_cast<std::size_t>(ranks),
+      .ranks = ranks};
+  FileDescriptor file(::fcntl(arena.value().fd(), F_DUPFD_CLOEXEC, 0));
+  if (!file.valid()) {
+    return system_error("cannot keep the descriptor of shared memory", errno);
+  }
+  auto reach = std::make_shared<ShmReach>(std::move(file), heaps, rank);
+  auto holder = std::make_unique<ShmHolder>(std::move(arena).value(), std::move(mark).value(), std::move(reach));
   auto engine = std::make_unique<SharedEngine>(std::move(holder), layout, rank);
   // A first meeting: afterwards everybody is known to be here, and a rank that goes is one that died or left.
   if (auto met = engine->run({.op = Op::barrier}, deadline); !met) {

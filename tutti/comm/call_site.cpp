@@ -1,0 +1,19 @@
+#include "tutti/comm/call_site.h"
+
+#include <utility>
+
+namespace tutti {
+namespace {
+
+thread_local engine::CallSite innermost;
+
+}  // namespace
+
+SiteScope::SiteScope(const std::source_location& where)
+    : outer_(std::exchange(innermost, {.file = where.file_name(), .line = where.line()})) {}
+
+SiteScope::~SiteScope() { innermost = outer_; }
+
+engine::CallSite current_site() { return innermost; }
+
+}  // namespace tutti

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <source_location>
+
+#include "tutti/engine/call.h"
+
+namespace tutti {
+
+/// While it lives, operations that this thread starts are said to come from there. For who calls c10d's interface,
+/// which has no way to pass it on.
+class SiteScope {
+ public:
+  explicit SiteScope(const std::source_location& where);
+  ~SiteScope();
+  SiteScope(const SiteScope&) = delete;
+
+ private:
+  engine::CallSite outer_;
+};
+
+/// Where this thread's program is, as the innermost scope says; nothing without one.
+engine::CallSite current_site();
+
+}  // namespace tutti

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <string_view>
+#include <utility>
+
+#include <ATen/core/Tensor.h>
+#include <c10/util/SmallVector.h>
+
+#include "tutti/engine/call.h"
+
+namespace tutti {
+
+/// Tensors of one operation, made ready for an engine: blocks of contiguous bytes, the tensors that own them, and
+/// copies to be made afterwards into outputs that were not contiguous. One plain tensor costs no memory.
+struct PreparedCall {
+  std::string_view name;  ///< of the operation, for errors
+  engine::Call call = {};
+  c10::SmallVector<at::Tensor, 2> kept = {};
+  c10::SmallVector<std::pair<at::Tensor, at::Tensor>, 1> copy_back = {};  ///< to, from
+
+  void add_input(const at::Tensor& tensor) { add_in_place(tensor, true, false); }
+  void add_output(const at::Tensor& tensor) { add_in_place(tensor, false, true); }
+  /// In and out at once; a tensor that is not contiguous travels as one contiguous copy.
+  void add_in_place(const at::Tensor& tensor, bool in, bool out);
+
+  /// Into outputs that were not contiguous, on whatever thread, whatever mode the caller was in.
+  Status copy_results() const;
+};
+
+/// Throws what every operation refuses: undefined tensors, other devices, sparse or quantized ones.
+void check_tensor(const at::Tensor& tensor, std::string_view name);
+
+/// Throws Code::invalid_argument.
+[[noreturn]] void refuse(std::string message);
+
+}  // namespace tutti

@@ -1,0 +1,73 @@
+#include "tutti/comm/symmetric.h"
+
+#include <ATen/ATen.h>
+#include <ATen/EmptyTensor.h>
+
+#include "tutti/comm/backend.h"
+#include "tutti/comm/exception.h"
+
+namespace tutti {
+namespace {
+
+/// What a storage holds on to: the memory, and where it came from.
+struct Piece {
+  std::shared_ptr<engine::Reach> reach;
+  std::byte* data;
+
+  static void release(void* context) {
+    const std::unique_ptr<Piece> piece(static_cast<Piece*>(context));
+    piece->reach->free(piece->data);
+  }
+};
+
+Backend& backend_of(const c10::intrusive_ptr<c10d::ProcessGroup>& group, const char* name) {
+  const auto backend = group->getBackend(c10::DeviceType::CPU);
+  auto* ours = dynamic_cast<Backend*>(backend.get());
+  if (ours == nullptr) {
+    throw Exception({Code::unsupported, std::string(name) + ": this group's backend is not tutti but " +
+                                            backend->getBackendName() + ", which has no symmetric memory"});
+  }
+  return *ours;  // the group keeps it
+}
+
+}  // namespace
+
+c10::DataPtr SymmetricAllocator::allocate(std::size_t bytes) {
+  auto* data = value_or_throw(reach_->allocate(bytes));
+  return {data, new Piece{reach_, data}, &Piece::release, c10::Device(c10::DeviceType::CPU)};
+}
+
+void SymmetricAllocator::copy_data(void* to, const void* from, std::size_t bytes) const {
+  default_copy_data(to, from, bytes);
+}
+
+at::Tensor SymmetricAllocator::empty(at::IntArrayRef sizes, const at::TensorOptions& options) {
+  if (!options.device().is_cpu() || options.layout() != at::kStrided) {
+    throw Exception(
+        {Code::invalid_argument, "symmetric memory is for dense CPU tensors; another device or layout was asked for"});
+  }
+  const auto type = c10::typeMetaToScalarType(options.dtype());
+  const auto count = c10::multiply_integers(sizes);
+  TORCH_CHECK(std::all_of(sizes.begin(), sizes.end(), [](int64_t size) { return size >= 0; }),
+              "symmetric_empty: negative size");
+  const auto bytes = static_cast<std::size_t>(count) * c10::elementSize(type);
+  // Not resizable: the storage would keep a bare pointer to this allocator.
+  c10::Storage storage(c10::Storage::use_byte_size_t(), bytes, allocate(bytes), nullptr, false);
+  auto tensor = at::empty({0}, options.requires_grad(false).pinned_memory(std::nullopt));
+  tensor.set_(std::move(storage), 0, sizes, c10::contiguous_strides(sizes));
+  return tensor.requires_grad_(options.requires_grad());
+}
+
+at::Tensor symmetric_empty(at::IntArrayRef sizes, const at::TensorOptions& options,
+                           const c10::intrusive_ptr<c10d::ProcessGroup>& group) {
+  return backend_of(group, "symmetric_empty").allocator().empty(sizes, options);
+}
+
+bool is_symmetric(const at::Tensor& tensor, const c10::intrusive_ptr<c10d::ProcessGroup>& group) {
+  if (!tensor.defined() || !tensor.device().is_cpu() || !tensor.has_storage()) {
+    return false;
+  }
+  return backend_of(group, "is_symmetric").reaches(tensor);
+}
+
+}  // namespace tutti

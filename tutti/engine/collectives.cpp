@@ -1,0 +1,223 @@
+#include "tutti/engine/collectives.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include <fmt/format.h>
+
+namespace tutti::engine {
+namespace {
+
+constexpr std::size_t kLine = 64;
+
+}  // namespace
+
+Thresholds Thresholds::for_ranks(int ranks) {
+  // One shot reads every rank's whole input, two read and write a part of each: the more ranks, the sooner two win.
+  Thresholds thresholds;
+  thresholds.one_shot = ranks <= 2 ? 16384 : ranks <= 4 ? 8192 : 4096;
+  return thresholds;
+}
+
+Slices::Slices(std::size_t total, std::size_t ranks) : bytes(total) {
+  const auto lines = (total + kLine - 1) / kLine;
+  each = (lines + ranks - 1) / ranks * kLine;
+}
+
+Collectives::Collectives(Hub& hub, const Reach& reach)
+    : hub_(hub),
+      reach_(reach),
+      thresholds_(Thresholds::for_ranks(hub.ranks())),
+      sources_(ranks()),
+      outs_(std::max<std::size_t>(ranks(), 2)),
+      factors_(ranks()) {
+  thresholds_.one_shot = std::min(thresholds_.one_shot, hub.layout().shelf_bytes);
+}
+
+Status Collectives::run(const Call& call, Deadline deadline) {
+  if (hub_.is_broken()) {
+    return *hub_.broken();
+  }
+  if (auto good = check_call(call, me(), hub_.ranks()); !good) {
+    return good;
+  }
+  auto status = run_checked(call, deadline);
+  if (!status && hub_.is_broken()) {
+    hub_.await_left(make_card(call).bytes);
+  }
+  return status;
+}
+
+Status Collectives::run_checked(const Call& call, Deadline deadline) {
+  const Running running{call, {make_card(call), ++sequence_}, deadline};
+  write_notice(running);
+  hub_.post(running.sequence());
+  if (auto met = hub_.await_notices(running.doing, deadline); !met) {
+    return met;
+  }
+  if (auto agreed = check_notices(running); !agreed) {
+    return agreed;
+  }
+  if (call.op == Op::barrier) {
+    return {};
+  }
+  if (all_staged(running)) {
+    finish_one_shot(running);
+    return {};
+  }
+  return all_reachable(running) ? run_direct(running) : run_staged(running);
+}
+
+void Collectives::write_notice(const Running& running) const {
+  const auto& call = running.call;
+  auto& notice = hub_.notice(me(), running.sequence());
+  notice.card = running.card();
+  notice.in_place = Notice::kStaged;
+  notice.out_place = Notice::kElsewhere;
+  if (call.reduce == kernels::ReduceOp::premul_sum) {
+    hub_.particulars(me(), running.sequence()).factor = call.factor;
+  }
+  if (!running.card().plain) {
+    write_table(running);
+  }
+  std::size_t total = 0;
+  for (const auto& block : call.in) {
+    total += block.size();
+  }
+  if (total <= thresholds_.one_shot) {
+    stage_small(running);
+    return;
+  }
+  const auto& first = call.in[0];
+  const auto span = running.card().plain ? total : first.size();
+  notice.in_place = reach_.place_of(first.data(), span).value_or(Notice::kElsewhere);
+  if (!call.out.empty() && !out_per_rank(call.op)) {
+    notice.out_place = reach_.place_of(call.out[0].data(), call.out[0].size()).value_or(Notice::kElsewhere);
+  }
+}
+
+void Collectives::write_table(const Running& running) const {
+  const auto& call = running.call;
+  const auto table = hub_.table(me(), running.sequence());
+  std::fill(table.in_bytes.begin(), table.in_bytes.end(), 0);
+  std::fill(table.out_bytes.begin(), table.out_bytes.end(), 0);
+  for (std::size_t i = 0; in_per_rank(call.op) && i < call.in.size(); ++i) {
+    table.in_bytes[i] = call.in[i].size();
+    table.in_places[i] = reach_.place_of(call.in[i].data(), call.in[i].size()).value_or(Notice::kElsewhere);
+  }
+  for (std::size_t i = 0; out_per_rank(call.op) && i < call.out.size(); ++i) {
+    table.out_bytes[i] = call.out[i].size();
+  }
+}
+
+Status Collectives::check_notices(const Running& running) {
+  const auto& mine = running.card();
+  for (std::size_t rank = 0; rank < ranks(); ++rank) {
+    const auto& card = hub_.notice(to_rank(rank), running.sequence()).card;
+    if (!card.plain || !(card == mine)) {
+      return explain_mismatch(running);
+    }
+  }
+  return {};
+}
+
+/// The long way: calls that are not plain may fit each other all the same, and who does not fit is named. Every rank
+/// comes here when one does, since all see the same notices.
+Status Collectives::explain_mismatch(const Running& running) {
+  std::vector<CallView> views;
+  std::vector<std::vector<std::uint64_t>> lengths;  // of those that wrote no table
+  lengths.reserve(2 * ranks());
+  const auto even = [&](bool has, std::uint64_t bytes) {
+    return std::span<const std::uint64_t>(lengths.emplace_back(ranks(), has ? bytes : 0));
+  };
+  for (std::size_t rank = 0; rank < ranks(); ++rank) {
+    const auto& card = hub_.notice(to_rank(rank), running.sequence()).card;
+    const auto table = hub_.table(to_rank(rank), running.sequence());
+    views.push_back({.card = card,
+                     .in_bytes = card.plain ? even(in_per_rank(card.op), card.bytes) : table.in_bytes,
+                     .out_bytes = card.plain ? even(out_per_rank(card.op), card.bytes) : table.out_bytes});
+  }
+  auto agreed = check_agreement(views, running.sequence());
+  if (agreed) {
+    return agreed;
+  }
+  // All ranks fail here, so there is time to ask where each of them made its call.
+  auto& mine = hub_.particulars(me(), running.sequence());
+  const auto& site = running.call.site;
+  const auto text = site.file == nullptr ? std::string() : fmt::format("{}:{}", site.file, site.line);
+  const auto kept = text.size() > sizeof mine.site ? text.substr(text.size() - sizeof mine.site) : text;
+  mine.site_length = static_cast<std::uint32_t>(kept.size());
+  std::memcpy(mine.site, kept.data(), kept.size());
+  if (auto met = hub_.meet(running.doing, running.deadline); !met) {
+    return met;
+  }
+  for (std::size_t rank = 0; rank < ranks(); ++rank) {
+    const auto& theirs = hub_.particulars(to_rank(rank), running.sequence());
+    views[rank].site = {theirs.site, theirs.site_length};
+  }
+  return check_agreement(views, running.sequence());
+}
+
+bool Collectives::all_staged(const Running& running) const {
+  for (std::size_t rank = 0; rank < ranks(); ++rank) {
+    if (hub_.notice(to_rank(rank), running.sequence()).in_place != Notice::kStaged) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/// Whether every rank can take what it needs from where it is. Decided from the notices: the same on every rank.
+bool Collectives::all_reachable(const Running& running) const {
+  for (std::size_t rank = 0; rank < ranks(); ++rank) {
+    const auto& notice = hub_.notice(to_rank(rank), running.sequence());
+    const bool from_root = running.card().op == Op::broadcast || running.card().op == Op::scatter;
+    if (from_root && to_rank(rank) != running.card().root) {
+      continue;  // nobody asks the others
+    }
+    if (notice.in_place >= Notice::kStaged) {
+      return false;
+    }
+    if (running.card().op == Op::all_reduce && notice.out_place >= Notice::kStaged) {
+      return false;
+    }
+    if (!notice.card.plain && in_per_rank(running.card().op)) {
+      const auto places = hub_.table(to_rank(rank), running.sequence()).in_places;
+      if (std::any_of(places.begin(), places.end(), [](std::uint64_t place) { return place >= Notice::kStaged; })) {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
+std::size_t Collectives::in_bytes(const Running& running, Rank owner, Rank taker) const {
+  const auto& card = hub_.notice(owner, running.sequence()).card;
+  if (!in_per_rank(card.op) || card.plain) {
+    return card.bytes;
+  }
+  return hub_.table(owner, running.sequence()).in_bytes[to_index(taker)];
+}
+
+std::size_t Collectives::longest_block(const Running& running) const {
+  std::size_t longest = 0;
+  for (std::size_t owner = 0; owner < ranks(); ++owner) {
+    for (std::size_t taker = 0; taker < (in_per_rank(running.card().op) ? ranks() : 1); ++taker) {
+      longest = std::max(longest, in_bytes(running, to_rank(owner), to_rank(taker)));
+    }
+  }
+  return longest;
+}
+
+kernels::Reduction Collectives::reduction(const Running& running) {
+  kernels::Reduction reduction{.op = running.call.reduce, .dtype = running.call.dtype};
+  if (reduction.op == kernels::ReduceOp::premul_sum) {
+    for (std::size_t rank = 0; rank < ranks(); ++rank) {
+      factors_[rank] = hub_.particulars(to_rank(rank), running.sequence()).factor;
+    }
+    reduction.factors = factors_;
+  }
+  return reduction;
+}
+
+}  // namespace tutti::engine

@@ -1,0 +1,108 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "tutti/base/deadline.h"
+#include "tutti/base/error.h"
+#include "tutti/engine/call.h"
+#include "tutti/engine/hub.h"
+#include "tutti/engine/reach.h"
+
+namespace tutti::engine {
+
+/// From how many bytes on another way is taken.
+struct Thresholds {
+  /// A rank's whole input up to this size is copied where all can see it, along with the notice.
+  std::size_t one_shot = 8192;
+
+  static Thresholds for_ranks(int ranks);
+};
+
+/// Collectives of ranks that share memory. Every rank posts a notice of its call; when all are there, they are
+/// compared, and one of three ways is taken, the same on every rank:
+///   one shot  small: inputs came along with the notices, everybody takes what it needs.      (one_shot.cpp)
+///   direct    inputs lie where peers can reach them: read, and for sums written, in place.    (direct.cpp)
+///   staged    through slots that stay in cache, chunk by chunk, the next one under way.       (staged.cpp)
+/// Sums are made in rank order: the bits do not depend on timing. One thread at a time.
+class Collectives {
+ public:
+  Collectives(Hub& hub, const Reach& reach);
+
+  Status run(const Call& call, Deadline deadline);
+
+ private:
+  /// One call on its way, after its notice was posted.
+  struct Running {
+    const Call& call;
+    Doing doing;
+    Deadline deadline;
+
+    const Card& card() const { return doing.card; }
+    std::uint64_t sequence() const { return doing.sequence; }
+  };
+
+  /// A chunk of a large operation.
+  struct Round {
+    std::size_t begin = 0;   ///< where it starts in each block
+    std::size_t length = 0;  ///< the longest chunk of one block
+    unsigned slot = 0;
+  };
+
+  Status run_checked(const Call& call, Deadline deadline);
+
+  // collectives.cpp: notices
+  void write_notice(const Running& running) const;
+  void write_table(const Running& running) const;
+  Status check_notices(const Running& running);
+  Status explain_mismatch(const Running& running);
+  bool all_staged(const Running& running) const;
+  bool all_reachable(const Running& running) const;
+  std::size_t in_bytes(const Running& running, Rank owner, Rank taker) const;
+  std::size_t longest_block(const Running& running) const;
+  kernels::Reduction reduction(const Running& running);
+
+  // one_shot.cpp
+  void stage_small(const Running& running) const;
+  void finish_one_shot(const Running& running);
+  const std::byte* staged_block(const Running& running, Rank owner, Rank taker) const;
+
+  // direct.cpp
+  Status run_direct(const Running& running);
+  Status direct_all_reduce(const Running& running);
+  Status direct_reduce(const Running& running);
+  Status direct_reduce_scatter(const Running& running);
+  Status direct_copy(const Running& running, Rank from, Block to) const;
+  Result<std::byte*> peer_input(const Running& running, Rank owner, Rank taker) const;
+
+  // staged.cpp
+  Status run_staged(const Running& running);
+  Status staged_all_reduce(const Running& running);
+  std::size_t chunk_bytes(const Running& running) const;
+  void stage(const Running& running, const Round& round) const;
+  void collect(const Running& running, const Round& round);
+
+  Rank me() const { return hub_.rank(); }
+  std::size_t ranks() const { return static_cast<std::size_t>(hub_.ranks()); }
+
+  Hub& hub_;
+  const Reach& reach_;
+  Thresholds thresholds_;
+  std::uint64_t sequence_ = 0;
+  // Kept from call to call, so that none has to ask for memory.
+  std::vector<const std::byte*> sources_;
+  std::vector<std::byte*> outs_;
+  std::vector<double> factors_;
+};
+
+/// How an all-reduce is divided: every rank's slice begins at a cache line.
+struct Slices {
+  std::size_t bytes = 0;  ///< of the whole
+  std::size_t each = 0;
+
+  Slices(std::size_t total, std::size_t ranks);
+  std::size_t begin(std::size_t rank) const { return rank * each < bytes ? rank * each : bytes; }
+  std::size_t length(std::size_t rank) const { return begin(rank + 1) - begin(rank); }
+};
+
+}  // namespace tutti::engine

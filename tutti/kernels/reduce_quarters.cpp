@@ -1,0 +1,38 @@
+#include <cstdint>
+
+#include "tutti/kernels/families.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "tutti/kernels/reduce_quarters.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "tutti/kernels/operations-inl.h"
+#include "tutti/kernels/small_floats-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace tutti::kernels::HWY_NAMESPACE {
+
+using E4M3s = Widened<Shaped<std::uint8_t, 4, 3, true>>;
+using E5M2s = Widened<Shaped<std::uint8_t, 5, 2, false>>;
+
+void reduce_quarters(const Reduction& reduction, const Buffers& buffers) {
+  reduction.dtype == DType::float8_e4m3fn ? reduce_float<E4M3s>(reduction, buffers)
+                                          : reduce_float<E5M2s>(reduction, buffers);
+}
+
+}  // namespace tutti::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace tutti::kernels {
+namespace {
+HWY_EXPORT(reduce_quarters);
+}  // namespace
+
+void reduce_quarters(const Reduction& reduction, const Buffers& buffers) {
+  HWY_DYNAMIC_DISPATCH(reduce_quarters)(reduction, buffers);
+}
+
+}  // namespace tutti::kernels
+#endif

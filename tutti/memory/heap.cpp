@@ -36,7 +36,7 @@ Heap::Heap(FileDescriptor fd, const HeapLayout& layout, Rank rank)
 Heap::~Heap() {
   for (auto& mapped : maps_) {
     if (auto* data = mapped.load()) {
-      ::munmap(data, layout_.bytes_each);
+      ::munmap(data - HeapLayout::skew(to_rank(static_cast<std::size_t>(&mapped - maps_.data()))), layout_.bytes_each);
     }
   }
 }
@@ -58,26 +58,27 @@ Result<std::byte*> Heap::map(Rank rank) {
     error.code = Code::resource_exhausted;
     return error;
   }
+  auto* base = static_cast<std::byte*>(data) + HeapLayout::skew(rank);
   std::byte* none = nullptr;
-  if (!mapped.compare_exchange_strong(none, static_cast<std::byte*>(data))) {
+  if (!mapped.compare_exchange_strong(none, base)) {
     ::munmap(data, layout_.bytes_each);
     return none;
   }
-  return static_cast<std::byte*>(data);
+  return base;
 }
 
 Status Heap::grow(std::size_t bytes) {
   const auto tail = free_.tail_bytes(reserved_);
   const auto missing = std::max(FreeList::rounded(bytes) + FreeList::kPage - std::min(tail, bytes), kStep);
   const auto step = (missing + FreeList::kPage - 1) / FreeList::kPage * FreeList::kPage;
-  if (step > layout_.bytes_each - reserved_) {
+  if (step > layout_.usable(rank_) - reserved_) {
     return Error{
         Code::resource_exhausted,
         fmt::format("symmetric memory of {} MiB cannot be had: the heap of this rank ends at {} MiB, and {} MiB "
                     "are in use",
                     bytes >> 20, layout_.bytes_each >> 20, in_use_ >> 20)};
   }
-  if (auto reserved = reserve(fd_.get(), layout_.offset(rank_) + reserved_, step); !reserved) {
+  if (auto reserved = reserve(fd_.get(), offset_of(reserved_), step); !reserved) {
     return reserved;
   }
   free_.give(reserved_, step);
@@ -131,21 +132,21 @@ void Heap::shrink() {
   }
   const auto kept = (*tail + kKept + FreeList::kPage - 1) / FreeList::kPage * FreeList::kPage;
   free_.give(*tail, kept - *tail);
-  ::fallocate(fd_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(layout_.offset(rank_) + kept),
+  ::fallocate(fd_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset_of(kept)),
               static_cast<off_t>(reserved_ - kept));
   reserved_ = kept;
 }
 
 std::optional<std::uint64_t> Heap::place_of(const std::byte* data, std::size_t bytes) const {
   const auto* base = maps_[to_index(rank_)].load(std::memory_order_acquire);
-  if (base == nullptr || data < base || data + bytes > base + layout_.bytes_each) {
+  if (base == nullptr || data < base || data + bytes > base + layout_.usable(rank_)) {
     return std::nullopt;
   }
   return static_cast<std::uint64_t>(data - base);
 }
 
 Result<std::byte*> Heap::at(Rank rank, std::uint64_t place, std::size_t bytes) {
-  if (place > layout_.bytes_each || bytes > layout_.bytes_each - place) {
+  if (place > layout_.usable(rank) || bytes > layout_.usable(rank) - place) {
     return Error{Code::protocol, fmt::format("rank {} named a place outside of its symmetric memory", to_int(rank)),
                  rank};
   }

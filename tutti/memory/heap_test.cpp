@@ -48,6 +48,18 @@ TEST(Heap, WhatOneRankWritesAPeerReadsAtItsPlace) {
   heaps.first.free(data);
 }
 
+TEST(Heap, WhatRanksAllocateAlikeLiesApart) {
+  TwoHeaps heaps;
+  auto* mine = heaps.first.allocate(1 << 20).value();
+  auto* theirs = heaps.second.allocate(1 << 20).value();
+  const auto place = *heaps.first.place_of(mine, 1);
+  EXPECT_EQ(*heaps.second.place_of(theirs, 1), place);
+  const auto distance = heaps.first.at(Rank{1}, place, 1).value() - mine;
+  EXPECT_NE(distance % (std::ptrdiff_t{1} << 28), 0) << "the same line of the first cache, as far as it can guess";
+  heaps.first.free(mine);
+  heaps.second.free(theirs);
+}
+
 TEST(Heap, OtherMemoryHasNoPlace) {
   TwoHeaps heaps;
   std::byte elsewhere[16];

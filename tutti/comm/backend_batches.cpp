@@ -194,7 +194,7 @@ Backend::WorkPtr Backend::reduce_scatter_tensor_coalesced(Tensors& outputs, Tens
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     calls.push_back(prepare_reduce_scatter(outputs[i], inputs[i], options.reduceOp));
   }
-  return submit_all({c10d::OpType::REDUCE_SCATTER_TENSOR_COALESCED, "tutti:reduce_scatter_tensor_coalesced",
+  return submit_all({c10d::OpType::COALESCED, "tutti:reduce_scatter_tensor_coalesced",
                      options.timeout, options.asyncOp},
                     std::move(calls), outputs);
 }

@@ -35,7 +35,8 @@ TEST(BackendTest, PremultipliedSums) {
     EXPECT_TRUE(torch::equal(value, torch::full({5}, 6.0F)));
     std::vector<at::Tensor> tensors{torch::full({5}, 2.0F)};
     c10d::AllreduceOptions options;
-    options.reduceOp = c10d::makePreMulSum(torch::tensor(2.0));
+    options.reduceOp = to_c10d(premul_sum(0));
+    options.reduceOp.supplement_ = c10::make_intrusive<c10d::NCCLPreMulSumSupplement>(torch::tensor(2.0));
     backend_of(group)->allreduce(tensors, options)->wait();
     EXPECT_TRUE(torch::equal(tensors[0], torch::full({5}, 12.0F)));
     EXPECT_THAT(complaint([&] { group.all_reduce(torch::ones({3}, torch::kInt), premul_sum(2)); }),

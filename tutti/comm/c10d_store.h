@@ -39,7 +39,9 @@ class C10dStore final : public c10d::Store {
   std::vector<uint8_t> queuePop(const std::string& key, bool block) override;
   int64_t queueLen(const std::string& key) override;
   std::vector<std::string> listKeys() override;
-  void barrier(const std::string& key, int64_t world_size, const std::chrono::milliseconds& timeout) override;
+  // An override where c10d has it (LibTorch 2.13), and a function of ours before.
+  // NOLINTNEXTLINE(modernize-use-override,cppcoreguidelines-explicit-virtual-functions)
+  void barrier(const std::string& key, int64_t world_size, const std::chrono::milliseconds& timeout);
 
  private:
   rendezvous::Reply call(const rendezvous::Request& request, Deadline deadline);

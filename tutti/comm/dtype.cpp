@@ -42,7 +42,7 @@ Result<Reduce> to_reduce(const c10d::ReduceOp& op) {
     case c10d::ReduceOp::BOR: return Reduce(ReduceOp::bor);
     case c10d::ReduceOp::BXOR: return Reduce(ReduceOp::bxor);
     case c10d::ReduceOp::PREMUL_SUM:
-      if (const auto* supplement = dynamic_cast<const c10d::PreMulSumSupplement*>(op.supplement_.get())) {
+      if (const auto* supplement = dynamic_cast<const c10d::NCCLPreMulSumSupplement*>(op.supplement_.get())) {
         const auto& tensor = supplement->tensor_factor;
         return premul_sum(tensor.defined() ? tensor.item<double>() : supplement->double_factor);
       }
@@ -62,7 +62,13 @@ c10d::ReduceOp to_c10d(const Reduce& reduce) {
     case ReduceOp::band: return c10d::ReduceOp::BAND;
     case ReduceOp::bor: return c10d::ReduceOp::BOR;
     case ReduceOp::bxor: return c10d::ReduceOp::BXOR;
-    case ReduceOp::premul_sum: return c10d::makePreMulSum(reduce.factor);
+    case ReduceOp::premul_sum: {
+      // By hand, and by its older name: c10d has renamed its helper.
+      c10d::ReduceOp op;
+      op.op_ = c10d::ReduceOp::PREMUL_SUM;
+      op.supplement_ = c10::make_intrusive<c10d::NCCLPreMulSumSupplement>(reduce.factor);
+      return op;
+    }
   }
   return c10d::ReduceOp::SUM;
 }

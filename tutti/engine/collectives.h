@@ -15,6 +15,8 @@ namespace tutti::engine {
 struct Thresholds {
   /// A rank's whole input up to this size is copied where all can see it, along with the notice.
   std::size_t one_shot = 8192;
+  /// The same when peers could also reach it where it is.
+  std::size_t one_shot_reachable = 2048;
 
   static Thresholds for_ranks(int ranks);
 };

@@ -29,7 +29,8 @@ class CollectivesTest : public testing::TestWithParam<Kind> {
 std::vector<std::size_t> lengths(const Engine& engine) {
   const auto one_shot = Thresholds::for_ranks(engine.ranks()).one_shot / sizeof(float);
   const auto chunk = HubLayout::for_ranks(engine.ranks()).slot_bytes / sizeof(float);
-  return {0, 1, 6, 7, 1003, one_shot + 1, 5 * chunk + 7};
+  const auto reachable = Thresholds::for_ranks(engine.ranks()).one_shot_reachable / sizeof(float);
+  return {0, 1, 6, 7, reachable, reachable + 1, 1003, one_shot + 1, 5 * chunk + 7};
 }
 
 void expect_ok(const Status& status) { ASSERT_TRUE(status.ok()) << status.error().message; }

@@ -48,10 +48,11 @@ HubLayout HubLayout::for_ranks(int ranks) {
   const auto count = static_cast<std::size_t>(ranks);
   HubLayout layout{.ranks = ranks};
   layout.shelf_bytes = std::clamp<std::size_t>(std::bit_floor((std::size_t{1} << 20) / count), 16 << 10, 64 << 10);
-  // Large enough to hide the cost of a meeting, small enough that a few ranks' slots stay in cache; at least a line for
-  // each rank, since some operations divide a slot among them.
-  layout.slot_bytes = std::clamp<std::size_t>(std::bit_floor((std::size_t{8} << 20) / count), 16 << 10, 256 << 10);
-  layout.slot_bytes = std::max(layout.slot_bytes, round_up(kLine * count, 4096));
+  // Large enough to hide the cost of a meeting, small enough that all ranks' slots stay in cache (measured with 2, 4, 8
+  // and 16 ranks); at least a line for each rank, since some operations divide a slot among them.
+  const auto fair = std::clamp<std::size_t>(std::bit_floor((std::size_t{1} << 20) / count), 128 << 10, 512 << 10);
+  const auto most = std::max<std::size_t>(std::bit_floor((std::size_t{8} << 20) / count), 16 << 10);
+  layout.slot_bytes = std::max(std::min(fair, most), round_up(kLine * count, 4096));
   layout.mailbox_bytes =
       std::clamp<std::size_t>(std::bit_floor((std::size_t{16} << 20) / (count * count)), 256, 256 << 10);
   return layout;
@@ -114,8 +115,8 @@ BlockTable Hub::table(Rank rank, std::uint64_t sequence) const {
 }
 
 /// After a store that others wait for. The last to come wakes those who sleep: whoever still sees one missing is not
-/// the last, and that one will. Where ranks spin before they sleep, the order is not enforced: it would take as long as a
-/// small operation, and a peer that falls asleep in just that instant looks up by itself soon.
+/// the last, and that one will. Where ranks spin before they sleep, the order is not enforced: it would take as long as
+/// a small operation, and a peer that falls asleep in just that instant looks up by itself soon.
 template <class There>
 void Hub::announce(There&& there) {
   if (patience_.spins <= 1) {

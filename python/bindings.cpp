@@ -21,6 +21,7 @@
 
 namespace {
 
+using BackendPtr = c10::intrusive_ptr<c10d::Backend>;
 using StorePtr = c10::intrusive_ptr<c10d::Store>;
 using Seconds = std::chrono::duration<float>;
 
@@ -36,8 +37,34 @@ const char* kept_name(const std::string& file) {
   return names.insert(file).first->c_str();
 }
 
-/// Where the calling thread's Python program is: the innermost frame outside of torch and of this package. Nothing for
-/// a thread that Python does not know.
+/// Where code lies that is not the user's: torch, this package, Python's own modules.
+struct LibraryFolders {
+  std::string torch = folder_of("torch");
+  std::string tutti = folder_of("tutti");
+  std::string python = folder_of("os");
+
+  bool hold(std::string_view file) const {
+    if (file.starts_with(torch) || file.starts_with(tutti) || file.starts_with("<frozen ")) {
+      return true;
+    }
+    const bool installed = file.find("/site-packages/") != file.npos || file.find("/dist-packages/") != file.npos;
+    return file.starts_with(python) && !installed;
+  }
+
+  static std::string folder_of(const char* module) {
+    const auto file = pybind11::module_::import(module).attr("__file__").cast<std::string>();
+    return file.substr(0, file.rfind('/') + 1);
+  }
+};
+
+/// Found out when this module is imported: later, an import could wait for another thread.
+const LibraryFolders& library_folders() {
+  static const LibraryFolders folders;
+  return folders;
+}
+
+/// Where the calling thread's Python program is: the innermost frame that is the user's. Nothing for a thread that
+/// Python does not know.
 tutti::engine::CallSite python_site() {
   if (!Py_IsInitialized() || PyGILState_GetThisThreadState() == nullptr) {
     return {};
@@ -49,11 +76,11 @@ tutti::engine::CallSite python_site() {
     auto* current = reinterpret_cast<PyFrameObject*>(frame.ptr());
     const auto code =
         pybind11::reinterpret_steal<pybind11::object>(reinterpret_cast<PyObject*>(PyFrame_GetCode(current)));
-    const auto file = reinterpret_cast<PyCodeObject*>(code.ptr())->co_filename;
-    const char* text = PyUnicode_AsUTF8(file);
-    const std::string_view path = text == nullptr ? "/torch/" : text;
-    if (path.find("/torch/") == std::string_view::npos && path.find("/tutti/__init__") == std::string_view::npos) {
-      return {.file = kept_name(std::string(path)), .line = static_cast<std::uint32_t>(PyFrame_GetLineNumber(current))};
+    const char* file = PyUnicode_AsUTF8(reinterpret_cast<PyCodeObject*>(code.ptr())->co_filename);
+    if (file == nullptr) {
+      PyErr_Clear();  // not a text that can be shown
+    } else if (!library_folders().hold(file)) {
+      return {.file = kept_name(file), .line = static_cast<std::uint32_t>(PyFrame_GetLineNumber(current))};
     }
     frame = pybind11::reinterpret_steal<pybind11::object>(reinterpret_cast<PyObject*>(PyFrame_GetBack(current)));
   }
@@ -61,7 +88,7 @@ tutti::engine::CallSite python_site() {
 }
 
 /// For torch.distributed.Backend.register_backend: one group's backend. The store's prefix is the group's own.
-c10::intrusive_ptr<c10d::Backend> create_backend(const StorePtr& store, int rank, int size, Seconds timeout) {
+BackendPtr create_backend(const StorePtr& store, int rank, int size, Seconds timeout) {
   const auto ours = tutti::from_c10d(store);
   // The store may outlive the group and be used for another of the same name. Every rank counts its own rounds.
   const auto round = store->add("tutti/round/" + std::to_string(rank), 1);
@@ -70,10 +97,11 @@ c10::intrusive_ptr<c10d::Backend> create_backend(const StorePtr& store, int rank
 }
 
 /// A tensor in the symmetric memory of a process group's tutti backend.
-at::Tensor symmetric_empty(const c10::intrusive_ptr<c10d::ProcessGroup>& group, const std::vector<int64_t>& sizes,
-                           at::ScalarType dtype) {
-  return tutti::symmetric_empty(sizes, at::TensorOptions().dtype(dtype), group);
+at::Tensor symmetric_empty(const BackendPtr& backend, const std::vector<int64_t>& sizes, at::ScalarType dtype) {
+  return tutti::symmetric_empty(sizes, at::TensorOptions().dtype(dtype), *backend);
 }
+
+bool is_symmetric(const BackendPtr& backend, const at::Tensor& tensor) { return tutti::is_symmetric(tensor, *backend); }
 
 struct Joined {
   StorePtr store;
@@ -91,7 +119,10 @@ Joined join(Seconds timeout) {
 }  // namespace
 
 PYBIND11_MODULE(_tutti, module) {
-  module.def("symmetric_empty", &symmetric_empty, pybind11::arg("group"), pybind11::arg("sizes"),
+  (void)library_folders();
+  module.def("is_symmetric", &is_symmetric, pybind11::arg("backend"), pybind11::arg("tensor"),
+             pybind11::call_guard<pybind11::gil_scoped_release>());
+  module.def("symmetric_empty", &symmetric_empty, pybind11::arg("backend"), pybind11::arg("sizes"),
              pybind11::arg("dtype"), pybind11::call_guard<pybind11::gil_scoped_release>());
   module.attr("__version__") = tutti::kVersion;
   module.def("create_backend", &create_backend, pybind11::arg("store"), pybind11::arg("rank"), pybind11::arg("size"),

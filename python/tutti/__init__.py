@@ -9,15 +9,19 @@
 Start the ranks with `tutti run -n 4 -- python train.py`, or with torchrun.
 """
 
+import atexit as _atexit
 from datetime import timedelta
 
 import torch as _torch
 import torch.distributed as _dist
 from torch.distributed.rendezvous import register_rendezvous_handler as _register_rendezvous_handler
 
-from ._tutti import __version__, create_backend as _create_backend, join as _join, symmetric_empty as _symmetric_empty
+from . import _tutti
+from ._tutti import __version__
 
-__all__ = ["__version__", "symmetric_empty"]
+_CPU = _torch.device("cpu")
+
+__all__ = ["__version__", "is_symmetric", "symmetric_empty"]
 
 
 def symmetric_empty(*size, dtype=None, group=None):
@@ -26,21 +30,42 @@ def symmetric_empty(*size, dtype=None, group=None):
     Like torch.empty(*size); `group` is a process group with the tutti backend, the default one when not given.
     """
     sizes = size[0] if len(size) == 1 and not isinstance(size[0], int) else size
+    return _tutti.symmetric_empty(_backend_of(group), list(sizes), dtype or _torch.get_default_dtype())
+
+
+def is_symmetric(tensor, group=None):
+    """Whether collectives of that group read and write this tensor in place."""
+    return _tutti.is_symmetric(_backend_of(group), tensor)
+
+
+def _backend_of(group):
     group = _dist.group.WORLD if group is None else group
     if group is None:
-        raise ValueError("symmetric_empty: there is no process group; call torch.distributed.init_process_group first")
-    return _symmetric_empty(group, list(sizes), dtype or _torch.get_default_dtype())
+        raise ValueError("tutti: there is no process group; call torch.distributed.init_process_group first")
+    backend = group._get_backend(_CPU)
+    return getattr(backend, "wrapped_pg", backend)  # TORCH_DISTRIBUTED_DEBUG=DETAIL puts one around it
+
+
+def _end_threads():
+    """Ends what is under way in groups that nobody destroyed. A thread that lets go of one of Python's tensors while
+    Python itself ends would end the process."""
+    for group in list(_dist.distributed_c10d._world.pg_map):
+        if _CPU in group._device_types:
+            backend = _backend_of(group)
+            if backend.name() == "tutti":
+                backend.shutdown()
 
 
 def _backend(store, rank, size, timeout):
-    return _create_backend(store, rank, size, timeout)
+    return _tutti.create_backend(store, rank, size, timeout)
 
 
 def _rendezvous_handler(url, timeout=timedelta(minutes=5), **kwargs):
     """Yields store, rank and world size of the job that this process was started for."""
-    yield _join(timeout)
+    yield _tutti.join(timeout)
 
 
 if not hasattr(_dist.Backend, "TUTTI"):
     _dist.Backend.register_backend("tutti", _backend, devices=["cpu"])
     _register_rendezvous_handler("tutti", _rendezvous_handler)
+    _atexit.register(_end_threads)

@@ -120,9 +120,10 @@ Backend::WorkPtr Backend::submit(const Operation& operation, PreparedCall prepar
 Backend::WorkPtr Backend::submit_all(const Operation& operation, std::vector<PreparedCall> prepared,
                                      const Tensors& outputs) {
   {
+    const auto where = site();
     const auto open = hold_open();
     for (auto& each : prepared) {
-      each.call.site = site();
+      each.call.site = where;
       check_possible(each);
     }
   }

@@ -20,14 +20,13 @@ struct Piece {
   }
 };
 
-Backend& backend_of(const c10::intrusive_ptr<c10d::ProcessGroup>& group, const char* name) {
-  const auto backend = group->getBackend(c10::DeviceType::CPU);
-  auto* ours = dynamic_cast<Backend*>(backend.get());
-  if (ours == nullptr) {
+Backend& ours(c10d::Backend& backend, const char* name) {
+  auto* found = dynamic_cast<Backend*>(&backend);
+  if (found == nullptr) {
     throw Exception({Code::unsupported, std::string(name) + ": this group's backend is not tutti but " +
-                                            backend->getBackendName() + ", which has no symmetric memory"});
+                                            backend.getBackendName() + ", which has no symmetric memory"});
   }
-  return *ours;  // the group keeps it
+  return *found;
 }
 
 }  // namespace
@@ -58,16 +57,24 @@ at::Tensor SymmetricAllocator::empty(at::IntArrayRef sizes, const at::TensorOpti
   return tensor.requires_grad_(options.requires_grad());
 }
 
-at::Tensor symmetric_empty(at::IntArrayRef sizes, const at::TensorOptions& options,
-                           const c10::intrusive_ptr<c10d::ProcessGroup>& group) {
-  return backend_of(group, "symmetric_empty").allocator().empty(sizes, options);
+at::Tensor symmetric_empty(at::IntArrayRef sizes, const at::TensorOptions& options, c10d::Backend& backend) {
+  return ours(backend, "symmetric_empty").allocator().empty(sizes, options);
 }
 
-bool is_symmetric(const at::Tensor& tensor, const c10::intrusive_ptr<c10d::ProcessGroup>& group) {
+at::Tensor symmetric_empty(at::IntArrayRef sizes, const at::TensorOptions& options,
+                           const c10::intrusive_ptr<c10d::ProcessGroup>& group) {
+  return symmetric_empty(sizes, options, *group->getBackend(c10::DeviceType::CPU));
+}
+
+bool is_symmetric(const at::Tensor& tensor, c10d::Backend& backend) {
   if (!tensor.defined() || !tensor.device().is_cpu() || !tensor.has_storage()) {
     return false;
   }
-  return backend_of(group, "is_symmetric").reaches(tensor);
+  return ours(backend, "is_symmetric").reaches(tensor);
+}
+
+bool is_symmetric(const at::Tensor& tensor, const c10::intrusive_ptr<c10d::ProcessGroup>& group) {
+  return is_symmetric(tensor, *group->getBackend(c10::DeviceType::CPU));
 }
 
 }  // namespace tutti

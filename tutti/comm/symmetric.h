@@ -20,6 +20,10 @@ at::Tensor symmetric_empty(at::IntArrayRef sizes, const at::TensorOptions& optio
 /// Whether collectives of that group take the direct way with this tensor.
 bool is_symmetric(const at::Tensor& tensor, const c10::intrusive_ptr<c10d::ProcessGroup>& group);
 
+/// The same, for who has the group's backend in hand.
+at::Tensor symmetric_empty(at::IntArrayRef sizes, const at::TensorOptions& options, c10d::Backend& backend);
+bool is_symmetric(const at::Tensor& tensor, c10d::Backend& backend);
+
 /// LibTorch's view of a group's symmetric memory. What it allocated may outlive it.
 class SymmetricAllocator final : public c10::Allocator {
  public:

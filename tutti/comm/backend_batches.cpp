@@ -194,9 +194,9 @@ Backend::WorkPtr Backend::reduce_scatter_tensor_coalesced(Tensors& outputs, Tens
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     calls.push_back(prepare_reduce_scatter(outputs[i], inputs[i], options.reduceOp));
   }
-  return submit_all({c10d::OpType::COALESCED, "tutti:reduce_scatter_tensor_coalesced",
-                     options.timeout, options.asyncOp},
-                    std::move(calls), outputs);
+  return submit_all(
+      {c10d::OpType::COALESCED, "tutti:reduce_scatter_tensor_coalesced", options.timeout, options.asyncOp},
+      std::move(calls), outputs);
 }
 
 Backend::WorkPtr Backend::allreduce_sparse(Tensors& tensors, const c10d::AllreduceOptions& options) {

@@ -12,8 +12,8 @@ std::atomic<std::uint64_t> generation{0};
 }  // namespace
 
 std::uint64_t process_generation() {
-  static const int registered = ::pthread_atfork(nullptr, nullptr, [] { generation.fetch_add(1); });
-  (void)registered;
+  static const int kRegistered = ::pthread_atfork(nullptr, nullptr, [] { generation.fetch_add(1); });
+  (void)kRegistered;
   return generation.load(std::memory_order_relaxed);
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <torch/csrc/distributed/c10d/Store.hpp>
+#include <torch/version.h>
 
 #include "tutti/rendezvous/store.h"
 
@@ -39,9 +40,11 @@ class C10dStore final : public c10d::Store {
   std::vector<uint8_t> queuePop(const std::string& key, bool block) override;
   int64_t queueLen(const std::string& key) override;
   std::vector<std::string> listKeys() override;
-  // An override where c10d has it (LibTorch 2.13), and a function of ours before.
-  // NOLINTNEXTLINE(modernize-use-override,cppcoreguidelines-explicit-virtual-functions)
+#if TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 13  // c10d's own; before, a function of ours
+  void barrier(const std::string& key, int64_t world_size, const std::chrono::milliseconds& timeout) override;
+#else
   void barrier(const std::string& key, int64_t world_size, const std::chrono::milliseconds& timeout);
+#endif
 
  private:
   rendezvous::Reply call(const rendezvous::Request& request, Deadline deadline);

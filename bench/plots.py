@@ -50,7 +50,7 @@ def number(value: float) -> str:
 
 def plot(title: str, unit: str, series: Series, logarithmic: bool) -> str:
     """An SVG document with sizes from left to right; `series` is contestant -> size -> value."""
-    series = {name: points for name, points in series.items() if points}
+    series = {name: series[name] for name in sorted(series, key=place) if series[name]}
     sizes = sorted({size for points in series.values() for size in points})
     values = [value for points in series.values() for value in points.values()]
     marks = ticks(min(values), max(values), logarithmic)
@@ -70,9 +70,13 @@ def plot(title: str, unit: str, series: Series, logarithmic: bool) -> str:
     return "\n".join([*parts, "</svg>\n"])
 
 
+def place(name: str) -> int:
+    return NAMES.index(name) if name in NAMES else len(NAMES)
+
+
 def look(name: str) -> tuple[str, str]:
     """A contestant's mark and how it is drawn: the same in all plots, whoever else takes part."""
-    index = NAMES.index(name) if name in NAMES else len(NAMES)
+    index = place(name)
     color = COLORS[index % len(COLORS)]
     return MARKS[index % len(MARKS)], f'fill="{color}" stroke="{color}"'
 

@@ -149,10 +149,7 @@ class Trials {
   }
   static bool all_are(const at::Tensor& tensor, int64_t value) {
     const auto wanted = tensor.scalar_type() == at::kBool ? 1.0 : static_cast<double>(value);
-    return tensor.to(tensor.is_complex() ? at::kComplexDouble : at::kDouble)
-        .eq(wanted)
-        .all()
-        .item<bool>();
+    return tensor.to(tensor.is_complex() ? at::kComplexDouble : at::kDouble).eq(wanted).all().item<bool>();
   }
 
   Group group_;

@@ -15,7 +15,6 @@ from contestants import CONTESTANTS, Contestant, Setting
 ROOT = Path(__file__).resolve().parent.parent
 MPI = ".venv/mpi"
 FOREIGN = ("OMPI_", "PMI", "I_MPI_", "CCL_", "MPIR_", "PRTE_", "OPAL_", "TUTTI_", "GLOO_", "HYD", "UCX_")
-TIMEOUT_SECONDS = 400
 
 
 @dataclass(frozen=True)
@@ -28,19 +27,20 @@ class Case:
     dtype: str = "float32"
     touch: bool = False
 
-    @property
-    def crowded(self) -> bool:
-        return self.ranks > len(os.sched_getaffinity(0))
-
 
 @dataclass(frozen=True)
 class Effort:
-    seconds: float
-    samples: int
+    seconds: float  # for each size
+    samples: int  # at least
+    limit: float = 400  # seconds for all
 
 
 class Failure(Exception):
     """A contestant that did not start, did not end, or computed something wrong."""
+
+
+def count_cores() -> int:
+    return len(os.sched_getaffinity(0))
 
 
 def find_python() -> str:
@@ -83,12 +83,12 @@ class Arena:
         child = subprocess.Popen(command, cwd=ROOT, env=self.environment(contestant, setting), stdin=subprocess.DEVNULL,
                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
         try:
-            output, errors = child.communicate(timeout=TIMEOUT_SECONDS)
+            output, errors = child.communicate(timeout=effort.limit)
         except BaseException as error:
             os.killpg(child.pid, signal.SIGKILL)
             child.communicate()
             if isinstance(error, subprocess.TimeoutExpired):
-                raise Failure(f"did not end within {TIMEOUT_SECONDS} s") from None
+                raise Failure(f"did not end within {effort.limit:g} s") from None
             raise
         if child.returncode != 0:
             said = [line for line in errors.splitlines() if line.strip("-\0 ")]
@@ -142,7 +142,7 @@ class Settings:
 
 
 def fitting_settings(contestant: Contestant, case: Case) -> list[Setting]:
-    return [setting for setting in contestant.settings if setting.fits(case.op, case.crowded)]
+    return [setting for setting in contestant.settings if setting.fits(case.op, case.ranks, count_cores())]
 
 
 def run_steadily(arena: Arena, contestant: Contestant, setting: Setting, case: Case, effort: Effort) -> list[dict]:
@@ -158,13 +158,15 @@ def run_steadily(arena: Arena, contestant: Contestant, setting: Setting, case: C
 
 
 def tune(arena: Arena, settings: Settings, contestant: Contestant, case: Case, rounds: int = 3) -> None:
-    """Short runs of every setting, in turn, to find the fastest for each size."""
+    """Short runs of every setting, in turn, to find the fastest for each size. One that fails is not tried again."""
     lines = []
+    trying = fitting_settings(contestant, case)
     for _ in range(rounds):
-        for setting in fitting_settings(contestant, case):
+        for setting in list(trying):
             try:
-                lines += run_steadily(arena, contestant, setting, case, Effort(0.1, 5))
+                lines += run_steadily(arena, contestant, setting, case, Effort(0.1, 5, limit=60))
             except Failure as failure:
+                trying.remove(setting)
                 print(f"  {contestant.name}, {setting.name}: {failure}", file=sys.stderr)
     scores = {size: score_settings([line for line in lines if line["asked"] == size]) for size in case.sizes}
     settings.remember(contestant, case, scores)

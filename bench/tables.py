@@ -105,7 +105,7 @@ def markdown(summary: dict, kinds: dict[str, str]) -> str:
         parts.append(f"### {op}, {ranks} ranks, {dtype}{buffers}\n")
         parts.append(markdown_row(["", *map(size_name, sizes)]))
         parts.append("|---" * (len(sizes) + 1) + "|")
-        for name, by_size in figures.items():
+        for name, by_size in sorted(figures.items(), key=lambda item: list(kinds).index(item[0])):
             parts.append(markdown_row([name, *(figure_cell(op, ranks, size, by_size.get(size)) for size in sizes)]))
         parts += ratio_rows(figures, kinds, sizes)
         parts.append("")

@@ -129,7 +129,8 @@ std::string to_svg(const std::vector<Line>& lines) {
   const auto y = axis_of(rates, 360, 30);
   svg += fmt::format("<text x=\"60\" y=\"18\">{} of {}, {} ranks: bus bandwidth in GB/s over size</text>\n",
                      lines[0].op, lines[0].dtype, lines[0].ranks);
-  for (double rate = y.low; rate <= y.high * 1.01; rate *= 10) {
+  for (long decade = std::lround(std::log10(y.low)); decade <= std::lround(std::log10(y.high)); ++decade) {
+    const double rate = std::pow(10, decade);
     svg += fmt::format(
         "<line x1=\"60\" x2=\"620\" y1=\"{0:.1f}\" y2=\"{0:.1f}\"/><text x=\"52\" y=\"{1:.1f}\" "
         "text-anchor=\"end\">{2:g}</text>\n",

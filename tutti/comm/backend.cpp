@@ -2,7 +2,6 @@
 
 #include <thread>
 
-#include <ATen/record_function.h>
 #include <fmt/format.h>
 
 #include "tutti/comm/call_site.h"

@@ -18,15 +18,6 @@ void need_as_many(std::size_t outputs, std::size_t inputs, std::string_view name
   }
 }
 
-template <class T>
-engine::ConstBlock bytes_of(const std::vector<T>& values) {
-  return std::as_bytes(std::span(values));
-}
-
-engine::ConstBlock bytes_of(const at::Tensor& tensor) {
-  return {static_cast<const std::byte*>(tensor.const_data_ptr()), tensor.nbytes()};
-}
-
 /// What one rank says about its sparse tensor before the others take it.
 std::vector<int64_t> shape_of(const at::Tensor& tensor) {
   std::vector<int64_t> shape{tensor._nnz(), tensor.sparse_dim(), tensor.dense_dim()};
@@ -46,7 +37,8 @@ class SparseSum {
     const auto ranks = static_cast<std::size_t>(engine.ranks());
     const auto shape = shape_of(mine_);
     std::vector<int64_t> shapes(shape.size() * ranks);
-    if (auto met = gather(engine, kernels::DType::int64, bytes_of(shape), equal_parts(shapes, ranks)); !met) {
+    if (auto met = gather(engine, kernels::DType::int64, std::as_bytes(std::span(shape)), equal_parts(shapes, ranks));
+        !met) {
       return met;
     }
     for (std::size_t rank = 0; rank < ranks; ++rank) {
@@ -100,7 +92,7 @@ class SparseSum {
   static engine::BlockList<engine::Block> parts(const std::vector<at::Tensor>& tensors) {
     engine::BlockList<engine::Block> blocks;
     for (const auto& tensor : tensors) {
-      blocks.push_back({static_cast<std::byte*>(tensor.mutable_data_ptr()), tensor.nbytes()});
+      blocks.push_back(writable_bytes_of(tensor));
     }
     return blocks;
   }

@@ -8,8 +8,6 @@
 #include "tutti/comm/exception.h"
 
 namespace tutti {
-namespace {
-
 engine::ConstBlock bytes_of(const at::Tensor& tensor) {
   return {static_cast<const std::byte*>(tensor.const_data_ptr()), tensor.nbytes()};
 }
@@ -17,8 +15,6 @@ engine::ConstBlock bytes_of(const at::Tensor& tensor) {
 engine::Block writable_bytes_of(const at::Tensor& tensor) {
   return {static_cast<std::byte*>(tensor.mutable_data_ptr()), tensor.nbytes()};
 }
-
-}  // namespace
 
 void refuse(std::string message) { throw Exception({Code::invalid_argument, std::move(message)}); }
 

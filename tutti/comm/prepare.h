@@ -30,6 +30,10 @@ struct PreparedCall {
 /// Throws what every operation refuses: undefined tensors, other devices, sparse or quantized ones.
 void check_tensor(const at::Tensor& tensor, std::string_view name);
 
+/// The bytes of a contiguous tensor.
+engine::ConstBlock bytes_of(const at::Tensor& tensor);
+engine::Block writable_bytes_of(const at::Tensor& tensor);
+
 /// Throws Code::invalid_argument.
 [[noreturn]] void refuse(std::string message);
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
 #include "tutti/base/deadline.h"
@@ -106,5 +107,12 @@ struct Slices {
   std::size_t begin(std::size_t rank) const { return rank * each < bytes ? rank * each : bytes; }
   std::size_t length(std::size_t rank) const { return begin(rank + 1) - begin(rank); }
 };
+
+/// Nothing is copied from nowhere: an empty block may have no address.
+inline void copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes) {
+  if (bytes != 0) {
+    std::memmove(to, from, bytes);
+  }
+}
 
 }  // namespace tutti::engine

@@ -1,19 +1,8 @@
 #include <algorithm>
-#include <cstring>
 
 #include "tutti/engine/collectives.h"
 
 namespace tutti::engine {
-namespace {
-
-void copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes) {
-  if (bytes != 0) {
-    std::memmove(to, from, bytes);
-  }
-}
-
-}  // namespace
-
 void Collectives::stage_small(const Running& running) const {
   std::size_t total = 0;
   for (const auto& block : running.call.in) {

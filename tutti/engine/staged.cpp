@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cstring>
 
 #include "tutti/engine/collectives.h"
 
@@ -13,12 +12,6 @@ template <class BlockType>
 BlockType part(BlockType block, std::size_t begin, std::size_t length) {
   const auto from = std::min(begin, block.size());
   return block.subspan(from, std::min(length, block.size() - from));
-}
-
-void copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes) {
-  if (bytes != 0) {
-    std::memmove(to, from, bytes);
-  }
 }
 
 }  // namespace

@@ -34,7 +34,8 @@ if(TUTTI_SANITIZE)
   add_compile_options(-fsanitize=${TUTTI_SANITIZE} -fno-sanitize=vptr -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${TUTTI_SANITIZE})
   # What the sanitizers put in confuses g++ 12 about lengths; the other builds look at those.
-  target_compile_options(tutti_flags INTERFACE -Wno-array-bounds -Wno-stringop-overflow -Wno-restrict)
+  target_compile_options(tutti_flags INTERFACE
+    $<$<CXX_COMPILER_ID:GNU>:-Wno-array-bounds;-Wno-stringop-overflow;-Wno-restrict>)
 endif()
 
 configure_file(${PROJECT_SOURCE_DIR}/tutti/version.h.in ${PROJECT_BINARY_DIR}/include/tutti/version.h @ONLY)

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <time.h>
+
 #include <algorithm>
 #include <chrono>
 
@@ -20,7 +22,7 @@ class Deadline {
       return never();
     }
     const auto positive = std::max(timeout, std::chrono::duration<Number, Unit>::zero());
-    return Deadline(Clock::now() + std::chrono::duration_cast<Clock::duration>(positive));
+    return Deadline(now_for(positive >= kLong) + std::chrono::duration_cast<Clock::duration>(positive));
   }
   /// As c10d has it: a time-out of 0 is none.
   static Deadline after_or_never(Milliseconds timeout) {
@@ -51,7 +53,21 @@ class Deadline {
   }
 
  private:
+  static constexpr auto kLong = std::chrono::seconds(5);
+
   explicit Deadline(Clock::time_point at) : at_(at) {}
+
+  /// Reading the exact clock takes as long as a good part of a small collective; where some milliseconds do not matter,
+  /// that of the last tick will do, one tick (10 ms at most) later, so that nobody gives up early.
+  static Clock::time_point now_for(bool roughly) {
+    timespec ticked{};
+    if (!roughly || ::clock_gettime(CLOCK_MONOTONIC_COARSE, &ticked) != 0) {
+      return Clock::now();
+    }
+    return Clock::time_point(std::chrono::seconds(ticked.tv_sec) + std::chrono::nanoseconds(ticked.tv_nsec) +
+                             std::chrono::milliseconds(10));
+  }
+
   Clock::time_point at_;
 };
 

@@ -30,10 +30,7 @@ Error system_error(std::string_view what, int error_number) {
   return {.code = Code::system, .message = std::move(message)};
 }
 
-void require(bool condition, std::string_view sentence, std::source_location where) {
-  if (condition) [[likely]] {
-    return;
-  }
+void end_program(std::string_view sentence, const std::source_location& where) {
   std::fprintf(stderr, "tutti: broken invariant: %.*s (%s:%u, %s)\n", static_cast<int>(sentence.size()),
                sentence.data(), where.file_name(), static_cast<unsigned>(where.line()), where.function_name());
   std::abort();

@@ -43,9 +43,16 @@ Error system_error(std::string_view what, int error_number);
 template <class T>
 class [[nodiscard]] Result;
 
+[[noreturn]] void end_program(std::string_view sentence, const std::source_location& where);
+
 /// Ends the program with the sentence and the place when `condition` is false: an invariant of ours is broken.
 /// For what a user or a peer can cause, return an Error instead.
-void require(bool condition, std::string_view sentence, std::source_location where = std::source_location::current());
+inline void require(bool condition, std::string_view sentence,
+                    std::source_location where = std::source_location::current()) {
+  if (!condition) [[unlikely]] {
+    end_program(sentence, where);
+  }
+}
 
 template <class T>
 class [[nodiscard]] Result {

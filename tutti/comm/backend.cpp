@@ -33,13 +33,17 @@ Backend::~Backend() {
   shutdown();
 }
 
-std::shared_lock<std::shared_mutex> Backend::hold_open() {
+void Backend::refuse_forked() const {
   if (is_forked()) {
     throw Exception(
         {Code::unsupported,
          "this process was forked after the group was made, and is not its rank: communicate in the parent, "
          "or start processes with spawn instead of fork"});
   }
+}
+
+std::shared_lock<std::shared_mutex> Backend::hold_open() {
+  refuse_forked();
   std::shared_lock lock(open_mutex_);
   if (!open_) {
     throw Exception({Code::aborted, "this group was shut down"});
@@ -66,45 +70,46 @@ void Backend::check_possible(const PreparedCall& prepared) {
   }
 }
 
+/// Of a group that was shut down nothing is touched: `run` fails then, and checks the call, too.
 void Backend::run_blocking(const PreparedCall& prepared, std::chrono::milliseconds timeout) {
-  ++sequence_;
+  refuse_forked();
   throw_if_failed(progress_->run(prepared.call, deadline_for(timeout)));
-  throw_if_failed(prepared.copy_results());
+  if (!prepared.copy_back.empty()) {
+    throw_if_failed(prepared.copy_results());
+  }
 }
 
-void Backend::run_now(engine::Op op, const at::Tensor& tensor, const Reduce& reduce, Rank root) {
-  PreparedCall prepared{.name = engine::to_string(op)};
+void Backend::run_now(engine::Op op, const at::Tensor& tensor, const Reduce& reduce, Rank root,
+                      engine::CallSite where) {
+  PreparedCall prepared{.name = engine::to_string(op), .borrows = true};
   auto& call = prepared.call;
   call.op = op;
   call.reduce = reduce.op;
   call.factor = reduce.factor;
   call.root = root;
-  call.site = current_site();
+  call.site = where;
   const bool is_root = to_int(root) == rank_;
   prepared.add_in_place(tensor, op != engine::Op::broadcast || is_root,
                         op == engine::Op::all_reduce || (op == engine::Op::reduce ? is_root : !is_root));
-  const auto open = hold_open();
-  check_possible(prepared);
   run_blocking(prepared, c10d::kUnsetTimeout);
 }
 
-void Backend::barrier_now() {
+void Backend::barrier_now(engine::CallSite where) {
   PreparedCall prepared{.name = "barrier"};
-  prepared.call.site = current_site();
-  const auto open = hold_open();
+  prepared.call.site = where;
   run_blocking(prepared, c10d::kUnsetTimeout);
 }
 
 Backend::WorkPtr Backend::submit(const Operation& operation, PreparedCall prepared, const Tensors& outputs) {
   prepared.call.site = site();
-  const auto open = hold_open();
-  check_possible(prepared);
   if (!operation.async) {
     run_blocking(prepared, operation.timeout);
     return nullptr;
   }
+  const auto open = hold_open();
+  check_possible(prepared);
   const std::scoped_lock lock(submit_mutex_);
-  auto work = make_work(operation.type, operation.title, outputs, ++sequence_);
+  auto work = make_work(operation.type, operation.title, outputs, next_sequence());
   auto shared = std::make_shared<PreparedCall>(std::move(prepared));
   const auto deadline = deadline_for(operation.timeout);
   progress_->submit(
@@ -144,12 +149,11 @@ Backend::WorkPtr Backend::submit_all(const Operation& operation, std::vector<Pre
 Backend::WorkPtr Backend::submit_task(const Operation& operation, engine::Progress::Task task, const Tensors& outputs) {
   const auto open = hold_open();
   if (!operation.async) {
-    ++sequence_;
     throw_if_failed(progress_->run(task));
     return nullptr;
   }
   const std::scoped_lock lock(submit_mutex_);
-  auto work = make_work(operation.type, operation.title, outputs, ++sequence_);
+  auto work = make_work(operation.type, operation.title, outputs, next_sequence());
   progress_->submit(std::move(task), finisher(work));
   return work;
 }

@@ -48,8 +48,8 @@ class Backend final : public c10d::Backend {
   const std::string& engine_name() const { return engine_name_; }
 
   /// An operation on one tensor, done on this thread, without asking for memory. Throws what went wrong.
-  void run_now(engine::Op op, const at::Tensor& tensor, const Reduce& reduce, Rank root);
-  void barrier_now();
+  void run_now(engine::Op op, const at::Tensor& tensor, const Reduce& reduce, Rank root, engine::CallSite where);
+  void barrier_now(engine::CallSite where);
 
   // backend_ops.cpp: one operation
   WorkPtr broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) override;
@@ -97,7 +97,7 @@ class Backend final : public c10d::Backend {
   c10::intrusive_ptr<Options> getBackendOptions() override;
   void setTimeout(std::chrono::milliseconds timeout) override { timeout_ms_ = timeout.count(); }
   void setSequenceNumberForGroup() override {}  // it starts at 0 on every rank
-  uint64_t getSequenceNumberForGroup() override { return sequence_; }
+  uint64_t getSequenceNumberForGroup() override { return submitted_ + progress_->runs(); }
   void registerOnCompletionHook(std::function<void(std::shared_ptr<c10d::WorkInfo>)>&& hook) override;
   void waitForPendingWorks() override;
   void enableCollectivesTiming() override {}  // always on
@@ -130,7 +130,9 @@ class Backend final : public c10d::Backend {
   WorkPtr receive(c10d::OpType type, Tensors& tensors, Rank from, int tag);
   c10::intrusive_ptr<BackendWork> make_work(c10d::OpType type, const char* title, const Tensors& outputs,
                                             std::uint64_t sequence);
+  std::uint64_t next_sequence() { return ++submitted_ + progress_->runs(); }
   bool is_forked() const { return process_generation() != process_; }
+  void refuse_forked() const;
   engine::Done finisher(const c10::intrusive_ptr<BackendWork>& work) const;
 
   const std::uint64_t process_;
@@ -143,7 +145,7 @@ class Backend final : public c10d::Backend {
   bool open_ = true;
   std::mutex submit_mutex_;  // the order of the queue is the order of the sequence numbers
   std::atomic<std::int64_t> timeout_ms_;
-  std::atomic<std::uint64_t> sequence_{0};
+  std::atomic<std::uint64_t> submitted_{0};  // collectives that are waited for by their Work
   std::mutex coalescing_mutex_;
   std::optional<std::vector<WorkPtr>> coalescing_;  // what was started since startCoalescing
 };

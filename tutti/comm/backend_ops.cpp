@@ -228,7 +228,7 @@ Backend::WorkPtr Backend::send(Tensors& tensors, int to, int tag) {
   PreparedCall prepared{.name = "send"};
   prepared.add_input(only(tensors, "send"));
   const auto open = hold_open();
-  auto work = make_work(c10d::OpType::SEND, "tutti:send", {}, sequence_);
+  auto work = make_work(c10d::OpType::SEND, "tutti:send", {}, getSequenceNumberForGroup());
   const auto bytes = prepared.call.in[0];
   progress_->engine().send(
       Rank{to}, static_cast<std::uint64_t>(tag), bytes, deadline_for(c10d::kUnsetTimeout),
@@ -240,7 +240,7 @@ Backend::WorkPtr Backend::receive(c10d::OpType type, Tensors& tensors, Rank from
   PreparedCall prepared{.name = "recv"};
   prepared.add_output(only(tensors, "recv"));
   const auto open = hold_open();
-  auto work = make_work(type, "tutti:recv", tensors, sequence_);
+  auto work = make_work(type, "tutti:recv", tensors, getSequenceNumberForGroup());
   const auto bytes = prepared.call.out[0];
   progress_->engine().receive(
       from, static_cast<std::uint64_t>(tag), bytes, deadline_for(c10d::kUnsetTimeout),

@@ -9,8 +9,7 @@ thread_local engine::CallSite innermost;
 
 }  // namespace
 
-SiteScope::SiteScope(const std::source_location& where)
-    : outer_(std::exchange(innermost, {.file = where.file_name(), .line = where.line()})) {}
+SiteScope::SiteScope(const std::source_location& where) : outer_(std::exchange(innermost, to_call_site(where))) {}
 
 SiteScope::~SiteScope() { innermost = outer_; }
 

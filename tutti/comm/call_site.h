@@ -6,6 +6,10 @@
 
 namespace tutti {
 
+inline engine::CallSite to_call_site(const std::source_location& where) {
+  return {.file = where.file_name(), .line = where.line()};
+}
+
 /// While it lives, operations that this thread starts are said to come from there. For who calls c10d's interface,
 /// which has no way to pass it on.
 class SiteScope {

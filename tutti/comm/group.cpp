@@ -145,13 +145,13 @@ Group Group::blocking() const {
   return group;
 }
 
-Work Group::all_reduce(at::Tensor tensor, Reduce reduce, Site site) const {
-  const SiteScope scope(site);
+Work Group::all_reduce(const at::Tensor& tensor, Reduce reduce, Site site) const {
   if (auto* ours = at_once(tensor)) {
-    ours->run_now(engine::Op::all_reduce, tensor, reduce, Rank{0});
+    ours->run_now(engine::Op::all_reduce, tensor, reduce, Rank{0}, to_call_site(site));
     return Work(nullptr);
   }
-  std::vector<at::Tensor> tensors{std::move(tensor)};
+  const SiteScope scope(site);
+  std::vector<at::Tensor> tensors{tensor};
   c10d::AllreduceOptions options;
   options.reduceOp = to_c10d(reduce);
   return finish(backend(tensors[0])->allreduce(tensors, asked(options)));
@@ -167,26 +167,26 @@ Work Group::all_reduce(std::vector<at::Tensor> tensors, Reduce reduce, Site site
   return finish(backend(tensors[0])->allreduce_coalesced(tensors, asked(options)));
 }
 
-Work Group::reduce(at::Tensor tensor, Rank root, Reduce reduce, Site site) const {
-  const SiteScope scope(site);
+Work Group::reduce(const at::Tensor& tensor, Rank root, Reduce reduce, Site site) const {
   if (auto* ours = at_once(tensor)) {
-    ours->run_now(engine::Op::reduce, tensor, reduce, root);
+    ours->run_now(engine::Op::reduce, tensor, reduce, root, to_call_site(site));
     return Work(nullptr);
   }
-  std::vector<at::Tensor> tensors{std::move(tensor)};
+  const SiteScope scope(site);
+  std::vector<at::Tensor> tensors{tensor};
   c10d::ReduceOptions options;
   options.reduceOp = to_c10d(reduce);
   options.rootRank = to_int(root);
   return finish(backend(tensors[0])->reduce(tensors, asked(options)));
 }
 
-Work Group::broadcast(at::Tensor tensor, Rank root, Site site) const {
-  const SiteScope scope(site);
+Work Group::broadcast(const at::Tensor& tensor, Rank root, Site site) const {
   if (auto* ours = at_once(tensor)) {
-    ours->run_now(engine::Op::broadcast, tensor, ReduceOp::sum, root);
+    ours->run_now(engine::Op::broadcast, tensor, ReduceOp::sum, root, to_call_site(site));
     return Work(nullptr);
   }
-  std::vector<at::Tensor> tensors{std::move(tensor)};
+  const SiteScope scope(site);
+  std::vector<at::Tensor> tensors{tensor};
   c10d::BroadcastOptions options;
   options.rootRank = to_int(root);
   return finish(backend(tensors[0])->broadcast(tensors, asked(options)));
@@ -275,11 +275,11 @@ Work Group::receive_any(at::Tensor tensor, int tag) const {
 }
 
 Work Group::barrier(Site site) const {
-  const SiteScope scope(site);
   if (blocking_ && state_->ours != nullptr && state_->ours == state_->process_group->getDefaultBackend().get()) {
-    state_->ours->barrier_now();
+    state_->ours->barrier_now(to_call_site(site));
     return Work(nullptr);
   }
+  const SiteScope scope(site);
   return finish(state_->process_group->getDefaultBackend()->barrier(asked(c10d::BarrierOptions())));
 }
 

@@ -80,11 +80,11 @@ class Group {
   /// wait for it.
   Group blocking() const;
 
-  Work all_reduce(at::Tensor tensor, Reduce reduce = ReduceOp::sum, Site site = Site::current()) const;
+  Work all_reduce(const at::Tensor& tensor, Reduce reduce = ReduceOp::sum, Site site = Site::current()) const;
   /// Several as one.
   Work all_reduce(std::vector<at::Tensor> tensors, Reduce reduce = ReduceOp::sum, Site site = Site::current()) const;
-  Work reduce(at::Tensor tensor, Rank root, Reduce reduce = ReduceOp::sum, Site site = Site::current()) const;
-  Work broadcast(at::Tensor tensor, Rank root = Rank{0}, Site site = Site::current()) const;
+  Work reduce(const at::Tensor& tensor, Rank root, Reduce reduce = ReduceOp::sum, Site site = Site::current()) const;
+  Work broadcast(const at::Tensor& tensor, Rank root = Rank{0}, Site site = Site::current()) const;
   /// Outputs may have different sizes, each that of its rank's input.
   Work all_gather(std::vector<at::Tensor> outputs, at::Tensor input, Site site = Site::current()) const;
   Work all_gather(at::Tensor output, at::Tensor input, Site site = Site::current()) const;

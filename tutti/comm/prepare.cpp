@@ -36,28 +36,36 @@ void check_tensor(const at::Tensor& tensor, std::string_view name) {
 void PreparedCall::add_in_place(const at::Tensor& tensor, bool in, bool out) {
   check_tensor(tensor, name);
   const auto dtype = value_or_throw(to_dtype(tensor.scalar_type()));
-  if (!kept.empty() && dtype != call.dtype) {
+  if ((!call.in.empty() || !call.out.empty()) && dtype != call.dtype) {
     refuse(fmt::format("{}: tensors of {} and {} in one call", name, kernels::to_string(call.dtype),
                        kernels::to_string(dtype)));
   }
   call.dtype = dtype;
-  auto plain = tensor;
-  if (!tensor.is_contiguous() || tensor.is_conj() || tensor.is_neg()) {
-    if (out && at::has_internal_overlap(tensor) == at::MemOverlap::Yes) {
-      refuse(fmt::format("{}: elements of an output share memory (an expanded tensor?); use .clone()", name));
+  const auto add_blocks = [&](const at::Tensor& plain) {
+    const auto bytes = out ? engine::ConstBlock(writable_bytes_of(plain)) : bytes_of(plain);
+    if (in) {
+      call.in.push_back(bytes);
     }
-    const at::NoGradGuard no_grad;
-    plain = in ? tensor.detach().resolve_conj().resolve_neg().contiguous()
-               : at::empty(tensor.sizes(), tensor.options().memory_format(at::MemoryFormat::Contiguous));
     if (out) {
-      copy_back.emplace_back(tensor.detach(), plain);
+      call.out.push_back({const_cast<std::byte*>(bytes.data()), bytes.size()});
     }
+  };
+  if (tensor.is_contiguous() && !tensor.is_conj() && !tensor.is_neg()) {
+    add_blocks(tensor);
+    if (!borrows) {
+      kept.push_back(tensor);
+    }
+    return;
   }
-  if (in) {
-    call.in.push_back(bytes_of(plain));
+  if (out && at::has_internal_overlap(tensor) == at::MemOverlap::Yes) {
+    refuse(fmt::format("{}: elements of an output share memory (an expanded tensor?); use .clone()", name));
   }
+  const at::NoGradGuard no_grad;
+  auto plain = in ? tensor.detach().resolve_conj().resolve_neg().contiguous()
+                  : at::empty(tensor.sizes(), tensor.options().memory_format(at::MemoryFormat::Contiguous));
+  add_blocks(plain);
   if (out) {
-    call.out.push_back(writable_bytes_of(plain));
+    copy_back.emplace_back(tensor.detach(), plain);
   }
   kept.push_back(std::move(plain));
 }

@@ -14,6 +14,7 @@ namespace tutti {
 /// copies to be made afterwards into outputs that were not contiguous. One plain tensor costs no memory.
 struct PreparedCall {
   std::string_view name;  ///< of the operation, for errors
+  bool borrows = false;   ///< the caller keeps the tensors until the call is over
   engine::Call call = {};
   c10::SmallVector<at::Tensor, 2> kept = {};
   c10::SmallVector<std::pair<at::Tensor, at::Tensor>, 1> copy_back = {};  ///< to, from

@@ -125,12 +125,6 @@ bool is_plain(const Call& call, std::size_t bytes) {
 
 }  // namespace
 
-std::string_view to_string(Op op) {
-  constexpr std::array<std::string_view, 9> kNames{"barrier",        "all_reduce", "reduce", "broadcast", "all_gather",
-                                                   "reduce_scatter", "all_to_all", "gather", "scatter"};
-  return kNames[static_cast<std::size_t>(op)];
-}
-
 Status check_call(const Call& call, Rank rank, int ranks) {
   const auto wrong = [&](std::string message) {
     return Error{Code::invalid_argument, fmt::format("{}: {}", to_string(call.op), message)};
@@ -149,7 +143,7 @@ Status check_call(const Call& call, Rank rank, int ranks) {
     return wrong(fmt::format("{} inputs and {} outputs given; rank {} of {} needs {} and {}", call.in.size(),
                              call.out.size(), to_int(rank), ranks, count(shape.in), count(shape.out)));
   }
-  const auto whole = [&](std::size_t bytes) { return bytes % kernels::size_of(call.dtype) == 0; };
+  const auto whole = [&](std::size_t bytes) { return kernels::is_whole(call.dtype, bytes); };
   if (!std::all_of(call.in.begin(), call.in.end(), [&](ConstBlock block) { return whole(block.size()); }) ||
       !std::all_of(call.out.begin(), call.out.end(), [&](Block block) { return whole(block.size()); })) {
     return wrong(fmt::format("a block is no whole number of {} elements", kernels::to_string(call.dtype)));
@@ -160,10 +154,6 @@ Status check_call(const Call& call, Rank rank, int ranks) {
   }
   return {};
 }
-
-bool in_per_rank(Op op) { return op == Op::reduce_scatter || op == Op::all_to_all || op == Op::scatter; }
-
-bool out_per_rank(Op op) { return op == Op::all_gather || op == Op::all_to_all || op == Op::gather; }
 
 Card make_card(const Call& call) {
   Card card{.op = call.op, .dtype = call.dtype};
@@ -190,7 +180,7 @@ std::string describe(const Card& card, std::uint64_t sequence) {
   }
   text += kernels::to_string(card.dtype);
   if (card.op != Op::all_to_all || card.plain) {
-    text += fmt::format(", {} elements", card.bytes / kernels::size_of(card.dtype));
+    text += fmt::format(", {} elements", kernels::count_of(card.dtype, card.bytes));
   }
   if (has_root(card.op)) {
     text += fmt::format(", root {}", to_int(card.root));

@@ -27,7 +27,11 @@ enum class Op : std::uint8_t {
   scatter,
 };
 
-std::string_view to_string(Op op);
+constexpr std::string_view to_string(Op op) {
+  constexpr std::string_view kNames[] = {"barrier",        "all_reduce", "reduce", "broadcast", "all_gather",
+                                         "reduce_scatter", "all_to_all", "gather", "scatter"};
+  return kNames[static_cast<std::size_t>(op)];
+}
 
 using ConstBlock = std::span<const std::byte>;
 using Block = std::span<std::byte>;
@@ -103,8 +107,8 @@ struct Call {
 };
 
 /// Whether every rank has a block of its own for each other rank on that side.
-bool in_per_rank(Op op);
-bool out_per_rank(Op op);
+constexpr bool in_per_rank(Op op) { return op == Op::reduce_scatter || op == Op::all_to_all || op == Op::scatter; }
+constexpr bool out_per_rank(Op op) { return op == Op::all_gather || op == Op::all_to_all || op == Op::gather; }
 
 /// What ranks compare before any byte reaches an output: what each of them thinks it is calling.
 struct Card {

@@ -80,7 +80,7 @@ Status Collectives::direct_all_reduce(const Running& running) {
     sources_[rank] = in.value() + begin;
     outs_[rank] = out.value() + begin;
   }
-  kernels::reduce(reduction(running), sources_, {outs_.data(), ranks()}, length / kernels::size_of(running.call.dtype));
+  kernels::reduce(reduction(running), sources_, {outs_.data(), ranks()}, kernels::count_of(running.call.dtype, length));
   return {};
 }
 
@@ -108,7 +108,7 @@ Status Collectives::direct_reduce(const Running& running) {
   }
   outs_[0] = out.value() + slices.begin(mine);
   kernels::reduce(reduction(running), sources_, {outs_.data(), 1},
-                  slices.length(mine) / kernels::size_of(running.call.dtype));
+                  kernels::count_of(running.call.dtype, slices.length(mine)));
   return {};
 }
 
@@ -123,7 +123,7 @@ Status Collectives::direct_reduce_scatter(const Running& running) {
   }
   outs_[0] = out.data();
   if (!out.empty()) {
-    kernels::reduce(reduction(running), sources_, {outs_.data(), 1}, out.size() / kernels::size_of(running.call.dtype));
+    kernels::reduce(reduction(running), sources_, {outs_.data(), 1}, kernels::count_of(running.call.dtype, out.size()));
   }
   return {};
 }

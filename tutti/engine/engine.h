@@ -42,7 +42,8 @@ class Engine {
   /// the engine.
   virtual std::shared_ptr<Reach> reach() const = 0;
 
-  /// Runs a collective on the calling thread and blocks until this rank's part is done. One at a time.
+  /// Runs a collective on the calling thread and blocks until this rank's part is done; one that cannot be (see
+  /// check_call and `can`) fails at once, and breaks nothing. One at a time.
   virtual Status run(const Call& call, Deadline deadline) = 0;
 
   /// Starts a message. The bytes must live until it is over. Any thread; does not block.

@@ -38,8 +38,7 @@ struct Hub::RankBlock {
   memory::LifeWord life;
   alignas(2 * kLine) std::atomic<std::uint64_t> steps;
   std::atomic<std::uint32_t> inside;  // other ranks' memory
-  alignas(2 * kLine) Notice even;
-  alignas(2 * kLine) Notice odd;
+  LonelyNotice notices[2];
   alignas(2 * kLine) Particulars particulars[2];
   // Followed by two tables of blocks, each three numbers per rank.
 };
@@ -85,6 +84,7 @@ Hub::Hub(std::byte* memory, HubLayout layout, Rank rank)
   static_assert(sizeof(Header) <= kHeaderBytes && sizeof(RankBlock) <= kBlockBytes);
   for (int each = 0; each < layout.ranks; ++each) {
     blocks_.push_back(reinterpret_cast<RankBlock*>(memory_ + layout_.rank_block(Rank{each})));
+    notices_.push_back(blocks_.back()->notices);
   }
 }
 
@@ -98,10 +98,6 @@ memory::Bell& Hub::mail_bell(Rank rank) const { return block(rank).mail_bell; }
 
 MailboxRing& Hub::ring(Rank from, Rank to) const {
   return *reinterpret_cast<MailboxRing*>(memory_ + layout_.mailbox(from, to));
-}
-
-Notice& Hub::notice(Rank rank, std::uint64_t sequence) const {
-  return sequence % 2 == 0 ? block(rank).even : block(rank).odd;
 }
 
 Particulars& Hub::particulars(Rank rank, std::uint64_t sequence) const { return block(rank).particulars[sequence % 2]; }

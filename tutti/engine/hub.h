@@ -58,6 +58,9 @@ struct alignas(64) Notice {
 };
 static_assert(sizeof(Notice) == 64);
 
+/// In a pair of lines of its own: processors fetch two at a time.
+struct alignas(128) LonelyNotice : Notice {};
+
 /// What does not fit a notice and is seldom needed.
 struct Particulars {
   double factor;
@@ -100,7 +103,7 @@ class Hub {
 
   /// Of a rank's call with that number. Two of each are kept: a rank that writes those of call k + 2 has seen every
   /// notice of call k + 1, so nobody reads those of call k any more.
-  Notice& notice(Rank rank, std::uint64_t sequence) const;
+  Notice& notice(Rank rank, std::uint64_t sequence) const { return notices_[to_index(rank)][sequence % 2]; }
   Particulars& particulars(Rank rank, std::uint64_t sequence) const;
   BlockTable table(Rank rank, std::uint64_t sequence) const;
   std::byte* shelf(Rank rank, std::uint64_t sequence) const {
@@ -160,6 +163,7 @@ class Hub {
   Rank rank_;
   memory::Patience patience_;
   std::vector<RankBlock*> blocks_;
+  std::vector<LonelyNotice*> notices_;
   std::uint64_t steps_ = 0;
 };
 

@@ -53,7 +53,7 @@ void Collectives::finish_one_shot(const Running& running) {
       }
       outs_[0] = call.out[0].data();
       kernels::reduce(reduction(running), sources_, {outs_.data(), 1},
-                      call.out[0].size() / kernels::size_of(call.dtype));
+                      kernels::count_of(call.dtype, call.out[0].size()));
       return;
     }
     case Op::broadcast:

@@ -10,7 +10,7 @@ namespace tutti::engine {
 void Progress::end_pending() {
   {
     const std::scoped_lock lock(mutex_);
-    if (!busy_ && queue_.empty()) {
+    if (!busy() && queue_.empty()) {
       return;
     }
   }
@@ -24,11 +24,12 @@ void Progress::close() {
     {
       const std::scoped_lock lock(mutex_);
       closing_ = true;
+      watch();
     }
     end_pending();
     std::unique_lock lock(mutex_);
     changed_.notify_all();
-    changed_.wait(lock, [this] { return !busy_; });  // on a caller's thread, perhaps
+    changed_.wait(lock, [this] { return !busy(); });  // on a caller's thread, perhaps
     lock.unlock();
     if (thread_.joinable()) {
       thread_.join();
@@ -53,7 +54,23 @@ void Progress::submit(Task task, Done done) {
   }
   queue_.push_back({std::move(task), std::move(done)});
   ++unfinished_;
+  watch();
   changed_.notify_all();
+}
+
+/// With the lock, as the next.
+void Progress::stop_watching() {
+  if (unfinished_ == 0 && watchers_ == 0 && !closing_) {
+    gate_ &= ~kWatched;
+  }
+}
+
+void Progress::set_busy(bool busy) {
+  if (busy) {
+    gate_ |= kBusy;
+  } else {
+    gate_ &= ~kBusy;
+  }
 }
 
 /// No exception may end the process: one in the middle of a collective leaves ranks out of step, so it breaks the
@@ -72,34 +89,52 @@ Status Progress::guarded(Run&& run) {
 }
 
 template <class Run>
+Status Progress::counted(Run&& run) {
+  auto status = guarded(run);
+  if (status) {
+    runs_.store(runs_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  }
+  return status;
+}
+
+template <class Run>
 Status Progress::run_here_or_queue(Run&& run) {
+  unsigned idle = 0;
+  if (!gate_.compare_exchange_strong(idle, kBusy, std::memory_order_acquire, std::memory_order_relaxed)) {
+    return run_in_turn(run);
+  }
+  auto status = counted(run);
+  unsigned alone = kBusy;
+  if (!gate_.compare_exchange_strong(alone, 0, std::memory_order_release, std::memory_order_relaxed)) {
+    const std::scoped_lock lock(mutex_);
+    set_busy(false);
+    changed_.notify_all();
+  }
+  return status;
+}
+
+template <class Run>
+Status Progress::run_in_turn(Run&& run) {
   std::unique_lock lock(mutex_);
-  if (!busy_ && queue_.empty()) {
-    busy_ = true;
-    lock.unlock();
-    auto status = guarded(run);
-    lock.lock();
-    busy_ = false;
-    if (closing_ || unfinished_ != 0) {
-      changed_.notify_all();
-    }
-    return status;
+  if (closing_) {
+    return Error{Code::aborted, "this group was shut down"};
   }
   std::optional<Status> result;
-  queue_.push_back({[&run](Engine& engine) { return run(engine); },
+  queue_.push_back({[this, &run](Engine&) { return counted(run); },
                     [&](const Status& status) {
                       const std::scoped_lock inner(mutex_);
                       result = status;
                       changed_.notify_all();
                     }});
   ++unfinished_;
+  watch();
   const bool own = std::this_thread::get_id() == thread_.get_id();
   if (!own && !thread_.joinable()) {
     thread_ = std::jthread([this] { loop(); });
   }
   changed_.notify_all();
   while (!result) {
-    if (own && !busy_ && !queue_.empty()) {
+    if (own && !busy() && !queue_.empty()) {
       process_front(lock);  // a callback that waits: nobody else would do what is before it
     } else {
       changed_.wait(lock);
@@ -118,29 +153,34 @@ Status Progress::run(const Task& task) {
 
 void Progress::wait_idle() {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return unfinished_ == 0 && !busy_; });
+  ++watchers_;
+  watch();
+  changed_.wait(lock, [this] { return unfinished_ == 0 && !busy(); });
+  --watchers_;
+  stop_watching();
 }
 
 void Progress::process_front(std::unique_lock<std::mutex>& lock) {
   auto item = std::move(queue_.front());
   queue_.pop_front();
-  busy_ = true;
+  set_busy(true);
   lock.unlock();
   const auto status = guarded(item.task);
   lock.lock();
-  busy_ = false;  // who was told the end may close the group: nothing is under way any more
+  set_busy(false);  // who was told the end may close the group: nothing is under way any more
   lock.unlock();
   item.done(status);
   item = Item{};  // what the callback held goes before the next
   lock.lock();
   --unfinished_;
+  stop_watching();
   changed_.notify_all();
 }
 
 void Progress::loop() {
   std::unique_lock lock(mutex_);
   for (;;) {
-    changed_.wait(lock, [this] { return !busy_ && (closing_ || !queue_.empty()); });
+    changed_.wait(lock, [this] { return !busy() && (closing_ || !queue_.empty()); });
     if (queue_.empty()) {
       return;
     }

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -26,8 +28,8 @@ class Progress {
   /// The engine; not after `close`.
   Engine& engine() { return *engine_; }
 
-  /// Ends what is still queued or running with Code::aborted, then leaves the group. Nothing may be submitted any more.
-  /// Not from a thread that runs callbacks; twice is as good as once.
+  /// Ends what is still queued or running with Code::aborted, then leaves the group. Nothing may be submitted any more;
+  /// what is run fails. Not from a thread that runs callbacks; twice is as good as once.
   void close();
 
   /// Ends what is queued or running, on every rank, with Code::aborted; nothing when nothing is. Any thread.
@@ -45,6 +47,9 @@ class Progress {
   Status run(const Call& call, Deadline deadline);
   Status run(const Task& task);
 
+  /// How many of these have succeeded.
+  std::uint64_t runs() const { return runs_.load(std::memory_order_relaxed); }
+
   /// Blocks until everything that was submitted so far is over.
   void wait_idle();
 
@@ -54,20 +59,35 @@ class Progress {
     Done done;
   };
 
+  // Of gate_. Whoever finds it 0 may make it kBusy and run the engine, and needs nothing else. While kWatched is set,
+  // it changes under the mutex alone, and who waits for a change is told.
+  static constexpr unsigned kBusy = 1;     // somebody runs the engine
+  static constexpr unsigned kWatched = 2;  // something is queued or unfinished, somebody waits, or it is closing
+
   template <class Run>
   Status run_here_or_queue(Run&& run);
   template <class Run>
+  Status run_in_turn(Run&& run);
+  template <class Run>
+  Status counted(Run&& run);
+  template <class Run>
   Status guarded(Run&& run);
+  bool busy() const { return (gate_ & kBusy) != 0; }
+  void watch() { gate_ |= kWatched; }
+  void stop_watching();
+  void set_busy(bool busy);
   void process_front(std::unique_lock<std::mutex>& lock);
   void loop();
 
   std::unique_ptr<Engine> engine_;
+  std::atomic<unsigned> gate_{0};
+  std::atomic<std::uint64_t> runs_{0};  // written by who is busy
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Item> queue_;
-  bool busy_ = false;  // somebody runs the engine
   bool closing_ = false;
   int unfinished_ = 0;  // queued, running, or telling their end
+  int watchers_ = 0;    // wait for something else
   std::once_flag closed_;
   std::jthread thread_;  // started by the first that does not wait
 };

@@ -87,7 +87,7 @@ void Collectives::collect(const Running& running, const Round& round) {
         sources_[to_index(me())] = part(call.in[to_index(me())], round.begin, round.length).data();
       }
       outs_[0] = chunk.data();
-      kernels::reduce(reduction(running), sources_, {outs_.data(), 1}, chunk.size() / kernels::size_of(call.dtype));
+      kernels::reduce(reduction(running), sources_, {outs_.data(), 1}, kernels::count_of(call.dtype, chunk.size()));
       return;
     }
     case Op::broadcast:
@@ -133,7 +133,7 @@ Status Collectives::staged_all_reduce(const Running& running) {
     outs_[0] = part(call.out[0], k * chunk, chunk).data() + begin;
     outs_[1] = slot_of(my_index, k) + begin;  // for the others, when there are any
     kernels::reduce(reduction(running), sources_, {outs_.data(), std::min<std::size_t>(ranks(), 2)},
-                    slices.length(my_index) / kernels::size_of(call.dtype));
+                    kernels::count_of(call.dtype, slices.length(my_index)));
     return hub_.step();
   };
   const auto take_sums = [&](std::size_t k) {

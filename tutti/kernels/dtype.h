@@ -1,5 +1,6 @@
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -29,7 +30,16 @@ enum class DType : std::uint8_t {
 
 inline constexpr int kDTypes = 17;
 
-std::size_t size_of(DType dtype);
+constexpr std::size_t size_of(DType dtype) {
+  constexpr std::uint8_t kBytes[kDTypes] = {8, 4, 2, 2, 1, 1, 8, 4, 2, 1, 8, 4, 2, 1, 1, 8, 16};
+  return kBytes[static_cast<std::size_t>(dtype)];
+}
+/// How many elements so many bytes are. (By a shift: a division takes longer than adding two numbers of each of two
+/// ranks.)
+constexpr std::size_t count_of(DType dtype, std::size_t bytes) { return bytes >> std::countr_zero(size_of(dtype)); }
+/// Whether so many bytes are a whole number of elements.
+constexpr bool is_whole(DType dtype, std::size_t bytes) { return (bytes & (size_of(dtype) - 1)) == 0; }
+
 std::string_view to_string(DType dtype);
 
 }  // namespace tutti::kernels

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "tutti/kernels/stream.h"
+
 namespace tutti::engine {
 namespace {
 
@@ -72,7 +74,25 @@ Status Collectives::run_checked(const Call& call, Deadline deadline) {
   return all_reachable(running) ? run_direct(running) : run_staged(running);
 }
 
-void Collectives::write_notice(const Running& running) const {
+const std::byte* Collectives::own_input(const Running& running, Rank taker) const {
+  const auto& in = running.call.in;
+  return in[in_per_rank(running.call.op) ? to_index(taker) : 0].data();
+}
+
+std::uint64_t Collectives::begin_laying_down(std::size_t bytes) {
+  streams_ = trial_.streams(bytes);
+  return bytes < StoreTrial::kFrom ? 0 : ticks();
+}
+
+void Collectives::lay_down(std::byte* to, const std::byte* from, std::size_t bytes) const {
+  if (streams_) {
+    kernels::stream_copy(to, from, bytes);
+  } else {
+    copy_bytes(to, from, bytes);
+  }
+}
+
+void Collectives::write_notice(const Running& running) {
   const auto& call = running.call;
   auto& notice = hub_.notice(me(), running.sequence());
   notice.card = running.card();
@@ -89,13 +109,13 @@ void Collectives::write_notice(const Running& running) const {
     total += block.size();
   }
   if (total <= thresholds_.one_shot_reachable) {
-    stage_small(running);
+    stage_small(running, total);
     return;
   }
   const auto& first = call.in[0];
   const auto place = reach_.place_of(first.data(), running.card().plain ? total : first.size());
   if (!place && total <= thresholds_.one_shot) {
-    stage_small(running);
+    stage_small(running, total);
     return;
   }
   notice.in_place = place.value_or(Notice::kElsewhere);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <cstring>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "tutti/engine/call.h"
 #include "tutti/engine/hub.h"
 #include "tutti/engine/reach.h"
+#include "tutti/engine/store_trial.h"
 
 namespace tutti::engine {
 
@@ -28,6 +30,10 @@ struct Thresholds {
 ///   direct    inputs lie where peers can reach them: read, and for sums written, in place.    (direct.cpp)
 ///   staged    through slots that stay in cache, chunk by chunk, the next one under way.       (staged.cpp)
 /// Sums are made in rank order: the bits do not depend on timing. One thread at a time.
+///
+/// What makes it quick is that lines of memory seldom change hands. A core that writes a line which another one has
+/// read waits for it several times as long as one that reads it; so whoever read a line last is the next to write it:
+/// two ranks swap their shelves and slots from one use to the next, and a sum goes back to where its addend came from.
 class Collectives {
  public:
   Collectives(Hub& hub, const Reach& reach);
@@ -50,12 +56,13 @@ class Collectives {
     std::size_t begin = 0;   ///< where it starts in each block
     std::size_t length = 0;  ///< the longest chunk of one block
     unsigned slot = 0;
+    bool swapped = false;  ///< what is from one rank for another lies where the other's for the one would
   };
 
   Status run_checked(const Call& call, Deadline deadline);
 
   // collectives.cpp: notices
-  void write_notice(const Running& running) const;
+  void write_notice(const Running& running);
   void write_table(const Running& running) const;
   Status check_notices(const Running& running);
   Status explain_mismatch(const Running& running);
@@ -66,8 +73,10 @@ class Collectives {
   kernels::Reduction reduction(const Running& running);
 
   // one_shot.cpp
-  void stage_small(const Running& running) const;
+  void stage_small(const Running& running, std::size_t total);
   void finish_one_shot(const Running& running);
+  void take_small(const Running& running);
+  std::byte* shelf_of(Rank owner) const;
   const std::byte* staged_block(const Running& running, Rank owner, Rank taker) const;
 
   // direct.cpp
@@ -80,10 +89,21 @@ class Collectives {
 
   // staged.cpp
   Status run_staged(const Running& running);
+  Status run_rounds(const Running& running);
   Status staged_all_reduce(const Running& running);
+  void add_slice(const Running& running, const std::byte* in, std::byte* out, std::size_t begin, std::size_t length,
+                 unsigned slot);
   std::size_t chunk_bytes(const Running& running) const;
+  std::byte* slot_piece(const Running& running, const Round& round, Rank owner, Rank taker) const;
   void stage(const Running& running, const Round& round) const;
   void collect(const Running& running, const Round& round);
+
+  /// This rank's own block for that rank, where it is. Of those that have such.
+  const std::byte* own_input(const Running& running, Rank taker) const;
+  /// To where a peer will read it. The first decides how, for an operation of that size, and tells when it began, or 0
+  /// when that does not matter.
+  std::uint64_t begin_laying_down(std::size_t bytes);
+  void lay_down(std::byte* to, const std::byte* from, std::size_t bytes) const;
 
   Rank me() const { return hub_.rank(); }
   std::size_t ranks() const { return static_cast<std::size_t>(hub_.ranks()); }
@@ -92,6 +112,12 @@ class Collectives {
   const Reach& reach_;
   Thresholds thresholds_;
   std::uint64_t sequence_ = 0;
+  // Counted alike by all ranks.
+  std::uint64_t shelf_uses_ = 0;
+  std::array<std::uint64_t, HubLayout::kSlots> slot_uses_{};
+  StoreTrial trial_;
+  bool streams_ = false;     // in this operation
+  std::uint64_t spent_ = 0;  // ticks on a small one before the notices met, or 0
   // Kept from call to call, so that none has to ask for memory.
   std::vector<const std::byte*> sources_;
   std::vector<std::byte*> outs_;

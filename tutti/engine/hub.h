@@ -106,9 +106,7 @@ class Hub {
   Notice& notice(Rank rank, std::uint64_t sequence) const { return notices_[to_index(rank)][sequence % 2]; }
   Particulars& particulars(Rank rank, std::uint64_t sequence) const;
   BlockTable table(Rank rank, std::uint64_t sequence) const;
-  std::byte* shelf(Rank rank, std::uint64_t sequence) const {
-    return memory_ + layout_.shelf(rank, static_cast<unsigned>(sequence % HubLayout::kShelves));
-  }
+  std::byte* shelf(Rank rank, unsigned which) const { return memory_ + layout_.shelf(rank, which); }
   std::byte* slot(Rank rank, unsigned which) const { return memory_ + layout_.slot(rank, which); }
 
   /// Makes this rank's notice of that call visible. To be followed by await_notices.

@@ -3,21 +3,30 @@
 #include "tutti/engine/collectives.h"
 
 namespace tutti::engine {
-void Collectives::stage_small(const Running& running) const {
-  std::size_t total = 0;
-  for (const auto& block : running.call.in) {
-    total += block.size();
-  }
-  auto* to =
-      total <= Notice::kInside ? hub_.notice(me(), running.sequence()).inside : hub_.shelf(me(), running.sequence());
-  for (const auto& block : running.call.in) {
-    copy_bytes(to, block.data(), block.size());
-    to += block.size();
-  }
+
+/// Two are used in turn, and swapped from turn to turn where there is one who reads each.
+std::byte* Collectives::shelf_of(Rank owner) const {
+  const auto which = static_cast<unsigned>(shelf_uses_ % HubLayout::kShelves);
+  const bool swapped = ranks() == 2 && shelf_uses_ / HubLayout::kShelves % 2 == 1;
+  return hub_.shelf(swapped ? to_rank(1 - to_index(owner)) : owner, which);
 }
 
-/// Where the block of `owner` for `taker` lies: inputs for several ranks were laid down one behind the other.
+void Collectives::stage_small(const Running& running, std::size_t total) {
+  const auto began = begin_laying_down(total);
+  auto* to = total <= Notice::kInside ? hub_.notice(me(), running.sequence()).inside : shelf_of(me());
+  for (const auto& block : running.call.in) {
+    lay_down(to, block.data(), block.size());
+    to += block.size();
+  }
+  spent_ = began == 0 ? 0 : ticks() - began;
+}
+
+/// Where the block of `owner` for `taker` lies: inputs for several ranks were laid down one behind the other. This
+/// rank's own is read where it is: its copy may be on its way to another core.
 const std::byte* Collectives::staged_block(const Running& running, Rank owner, Rank taker) const {
+  if (owner == me()) {
+    return own_input(running, taker);
+  }
   const auto& notice = hub_.notice(owner, running.sequence());
   std::size_t total = notice.card.bytes;
   std::size_t offset = 0;
@@ -34,10 +43,19 @@ const std::byte* Collectives::staged_block(const Running& running, Rank owner, R
       }
     }
   }
-  return (total <= Notice::kInside ? notice.inside : hub_.shelf(owner, running.sequence())) + offset;
+  return (total <= Notice::kInside ? notice.inside : shelf_of(owner)) + offset;
 }
 
 void Collectives::finish_one_shot(const Running& running) {
+  const auto began = spent_ == 0 ? 0 : ticks();
+  take_small(running);
+  ++shelf_uses_;
+  if (began != 0) {
+    trial_.took(spent_ + ticks() - began);
+  }
+}
+
+void Collectives::take_small(const Running& running) {
   const auto& call = running.call;
   const auto take = [&](Rank from, Block to) { copy_bytes(to.data(), staged_block(running, from, me()), to.size()); };
   switch (call.op) {

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "tutti/engine/collectives.h"
+#include "tutti/kernels/stream.h"
 
 namespace tutti::engine {
 namespace {
@@ -21,18 +22,42 @@ std::size_t Collectives::chunk_bytes(const Running& running) const {
   return in_per_rank(running.card().op) ? slot / ranks() / kLine * kLine : slot;
 }
 
+/// What is from each rank for one other rank alone is swapped, from one use of a slot to the next, with what is from
+/// that one; where it is for all, that makes sense with two ranks only.
+std::byte* Collectives::slot_piece(const Running& running, const Round& round, Rank owner, Rank taker) const {
+  if (in_per_rank(running.card().op)) {
+    const auto slot = round.swapped ? taker : owner;
+    const auto piece = round.swapped ? owner : taker;
+    return hub_.slot(slot, round.slot) + to_index(piece) * round.length;
+  }
+  return hub_.slot(round.swapped && ranks() == 2 ? to_rank(1 - to_index(owner)) : owner, round.slot);
+}
+
+Status Collectives::run_staged(const Running& running) {
+  const auto began = begin_laying_down(running.card().bytes);
+  auto done = running.card().op == Op::all_reduce ? staged_all_reduce(running) : run_rounds(running);
+  if (done && began != 0) {
+    trial_.took(ticks() - began);
+  }
+  return done;
+}
+
 /// Every rank lays a chunk down in its slot and, when all have, takes what it needs from all slots, while the next
 /// chunk is already down. Three slots: whoever lays down chunk k + 1 has seen chunk k of everybody, who were then done
 /// with chunk k - 2.
-Status Collectives::run_staged(const Running& running) {
-  if (running.card().op == Op::all_reduce) {
-    return staged_all_reduce(running);
-  }
+Status Collectives::run_rounds(const Running& running) {
   const auto chunk = chunk_bytes(running);
   const auto rounds = std::max<std::size_t>((longest_block(running) + chunk - 1) / chunk, 1);
-  const auto round_at = [&](std::size_t k) {
-    return Round{.begin = k * chunk, .length = chunk, .slot = static_cast<unsigned>(k % HubLayout::kSlots)};
+  const auto round_at = [&, uses = slot_uses_](std::size_t k) {
+    const auto slot = k % HubLayout::kSlots;
+    return Round{.begin = k * chunk,
+                 .length = chunk,
+                 .slot = static_cast<unsigned>(slot),
+                 .swapped = (uses[slot] + k / HubLayout::kSlots) % 2 == 1};
   };
+  for (std::size_t slot = 0; slot < HubLayout::kSlots; ++slot) {
+    slot_uses_[slot] += (rounds + HubLayout::kSlots - 1 - slot) / HubLayout::kSlots;
+  }
   stage(running, round_at(0));
   auto staged = hub_.step();
   for (std::size_t k = 0; k < rounds; ++k) {
@@ -50,14 +75,12 @@ Status Collectives::run_staged(const Running& running) {
 
 void Collectives::stage(const Running& running, const Round& round) const {
   const auto& call = running.call;
-  const bool own_is_read_in_place = call.op == Op::reduce_scatter;
-  auto* slot = hub_.slot(me(), round.slot);
+  const bool for_each = in_per_rank(call.op);
   for (std::size_t i = 0; i < call.in.size(); ++i) {
-    if (!own_is_read_in_place || i != to_index(me())) {
+    if (!for_each || i != to_index(me())) {  // its own it takes from where it is
       const auto chunk = part(call.in[i], round.begin, round.length);
-      copy_bytes(slot, chunk.data(), chunk.size());
+      lay_down(slot_piece(running, round, me(), to_rank(i)), chunk.data(), chunk.size());
     }
-    slot += round.length;
   }
 }
 
@@ -66,10 +89,14 @@ void Collectives::collect(const Running& running, const Round& round) {
   if (call.out.empty()) {
     return;
   }
-  const auto mine = in_per_rank(call.op) ? to_index(me()) * round.length : 0;
+  const auto source = [&](Rank from) -> const std::byte* {
+    return from == me() ? own_input(running, me()) + round.begin : slot_piece(running, round, from, me());
+  };
   const auto take = [&](Rank from, Block block) {
     const auto chunk = part(block, round.begin, round.length);
-    copy_bytes(chunk.data(), hub_.slot(from, round.slot) + mine, chunk.size());
+    if (!chunk.empty()) {
+      copy_bytes(chunk.data(), source(from), chunk.size());
+    }
   };
   switch (call.op) {
     case Op::barrier:
@@ -81,10 +108,7 @@ void Collectives::collect(const Running& running, const Round& round) {
         return;
       }
       for (std::size_t rank = 0; rank < ranks(); ++rank) {
-        sources_[rank] = hub_.slot(to_rank(rank), round.slot) + mine;
-      }
-      if (call.op == Op::reduce_scatter) {
-        sources_[to_index(me())] = part(call.in[to_index(me())], round.begin, round.length).data();
+        sources_[rank] = source(to_rank(rank));
       }
       outs_[0] = chunk.data();
       kernels::reduce(reduction(running), sources_, {outs_.data(), 1}, kernels::count_of(call.dtype, chunk.size()));
@@ -103,50 +127,45 @@ void Collectives::collect(const Running& running, const Round& round) {
 }
 
 /// Each rank adds one slice of every chunk: it reads its own part where it is and those of others from their slots,
-/// and writes the sum into its output and, for the others, into its slot, where its own slice has room.
-/// Steps of a rank: lay down 0, lay down 1, add 0, lay down 2, add 1, ... Whoever lays down chunk k + 1 has seen
-/// everybody add chunk k - 1, which each did after laying down chunk k, after taking the sums of chunk k - 2.
+/// and writes the sum into its output and back into each of these, where their ranks take it.
+/// Steps of a rank: lay down 0, lay down 1, add 0, lay down 2, add 1, ... Two slots: whoever lays down chunk k + 2 has
+/// seen everybody add chunk k, and took the sums.
 Status Collectives::staged_all_reduce(const Running& running) {
   const auto& call = running.call;
   const auto chunk = hub_.layout().slot_bytes;
   const auto rounds = (running.card().bytes + chunk - 1) / chunk;
   const auto my_index = to_index(me());
   const auto slot_of = [&](std::size_t rank, std::size_t k) {
-    return hub_.slot(to_rank(rank), static_cast<unsigned>(k % HubLayout::kSlots));
+    return hub_.slot(to_rank(rank), static_cast<unsigned>(k % 2));
   };
-  const auto lay_down = [&](std::size_t k) {
+  const auto lay_chunk_down = [&](std::size_t k) {
     const auto in = part(call.in[0], k * chunk, chunk);
     const Slices slices(in.size(), ranks());
     auto* slot = slot_of(my_index, k);
     const auto after = slices.begin(my_index + 1);
-    copy_bytes(slot, in.data(), slices.begin(my_index));
-    copy_bytes(slot + after, in.data() + after, in.size() - after);
+    lay_down(slot, in.data(), slices.begin(my_index));
+    lay_down(slot + after, in.data() + after, in.size() - after);
     return hub_.step();
   };
   const auto add = [&](std::size_t k) {
     const auto in = part(call.in[0], k * chunk, chunk);
+    const auto out = part(call.out[0], k * chunk, chunk);
     const Slices slices(in.size(), ranks());
-    const auto begin = slices.begin(my_index);
-    for (std::size_t rank = 0; rank < ranks(); ++rank) {
-      sources_[rank] = rank == my_index ? in.data() + begin : slot_of(rank, k) + begin;
-    }
-    outs_[0] = part(call.out[0], k * chunk, chunk).data() + begin;
-    outs_[1] = slot_of(my_index, k) + begin;  // for the others, when there are any
-    kernels::reduce(reduction(running), sources_, {outs_.data(), std::min<std::size_t>(ranks(), 2)},
-                    kernels::count_of(call.dtype, slices.length(my_index)));
+    add_slice(running, in.data(), out.data(), slices.begin(my_index), slices.length(my_index),
+              static_cast<unsigned>(k % 2));
     return hub_.step();
   };
   const auto take_sums = [&](std::size_t k) {
     const auto out = part(call.out[0], k * chunk, chunk);
     const Slices slices(out.size(), ranks());
-    for (std::size_t i = 1; i < ranks(); ++i) {
-      const auto rank = (my_index + i) % ranks();
-      copy_bytes(out.data() + slices.begin(rank), slot_of(rank, k) + slices.begin(rank), slices.length(rank));
-    }
+    const auto* slot = slot_of(my_index, k);
+    const auto after = slices.begin(my_index + 1);
+    copy_bytes(out.data(), slot, slices.begin(my_index));
+    copy_bytes(out.data() + after, slot + after, out.size() - after);
   };
-  auto down = lay_down(0);
+  auto down = lay_chunk_down(0);
   for (std::size_t k = 0; k < rounds; ++k) {
-    const auto next_down = k + 1 < rounds ? lay_down(k + 1) : down;
+    const auto next_down = k + 1 < rounds ? lay_chunk_down(k + 1) : down;
     if (auto met = hub_.await_steps(down, running.doing, running.deadline); !met) {
       return met;
     }
@@ -158,6 +177,31 @@ Status Collectives::staged_all_reduce(const Running& running) {
     down = next_down;
   }
   return {};
+}
+
+/// Where sums are streamed, a part that stays in the first cache is added and then sent off.
+void Collectives::add_slice(const Running& running, const std::byte* in, std::byte* out, std::size_t begin,
+                            std::size_t length, unsigned slot) {
+  constexpr std::size_t kInFirstCache = 8 << 10;
+  const auto end = begin + length;
+  const auto step = streams_ ? kInFirstCache : length;
+  for (auto at = begin; at < end; at += step) {
+    const auto bytes = std::min(step, end - at);
+    std::size_t others = 0;
+    for (std::size_t rank = 0; rank < ranks(); ++rank) {
+      auto* theirs = hub_.slot(to_rank(rank), slot) + at;
+      sources_[rank] = to_rank(rank) == me() ? in + at : theirs;
+      if (to_rank(rank) != me()) {
+        outs_[++others] = theirs;
+      }
+    }
+    outs_[0] = out + at;
+    kernels::reduce(reduction(running), sources_, {outs_.data(), streams_ ? 1 : ranks()},
+                    kernels::count_of(running.call.dtype, bytes));
+    for (std::size_t other = 1; streams_ && other < ranks(); ++other) {
+      kernels::stream_copy(outs_[other], out + at, bytes);
+    }
+  }
 }
 
 }  // namespace tutti::engine

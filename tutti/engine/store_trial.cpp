@@ -1,0 +1,53 @@
+#include "tutti/engine/store_trial.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace tutti::engine {
+
+/// Whether the usual way takes much longer than in its trial, or so much less that the other may have gained as well.
+bool StoreTrial::surprised(const Size& size) const {
+  const auto then = size.tried[size.best ? 1 : 0];
+  return size.lately > then + then / 2 || size.lately < then / 2;
+}
+
+bool StoreTrial::streams(std::size_t bytes) {
+  last_ = nullptr;
+  if (bytes < kFrom) {
+    return false;
+  }
+  auto& size = sizes_[static_cast<std::size_t>(std::bit_width(bytes)) - 1];
+  last_ = &size;
+  const auto place = size.count % kPeriod;
+  if (place == 0) {
+    size.trying = size.count % (kUsual * kPeriod) == 0 || surprised(size);
+    if (size.trying) {
+      size.tried.fill(std::numeric_limits<std::uint64_t>::max());
+    }
+  }
+  return size.trying ? place >= kTries : size.best;
+}
+
+void StoreTrial::took(std::uint64_t time) {
+  if (last_ == nullptr) {
+    return;
+  }
+  auto& size = *last_;
+  const auto place = size.count % kPeriod;
+  ++size.count;
+  if (!size.trying) {
+    size.lately = size.lately - size.lately / 8 + time / 8;
+    return;
+  }
+  auto& tried = size.tried[place / kTries];
+  if (place % kTries != 0) {
+    tried = std::min(tried, time);
+  }
+  if (place + 1 == 2 * kTries) {
+    size.trying = false;
+    size.best = size.tried[1] < size.tried[0];
+    size.lately = size.tried[size.best ? 1 : 0];
+  }
+}
+
+}  // namespace tutti::engine

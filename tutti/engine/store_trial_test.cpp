@@ -1,0 +1,63 @@
+#include "tutti/engine/store_trial.h"
+
+#include <gtest/gtest.h>
+
+namespace tutti::engine {
+namespace {
+
+constexpr std::size_t kBytes = 100'000;
+
+/// How often of so many operations it streamed, when they take that long.
+int count_streamed(StoreTrial& trial, int operations, std::uint64_t ordinary, std::uint64_t streaming) {
+  int streamed = 0;
+  for (int i = 0; i < operations; ++i) {
+    const bool streams = trial.streams(kBytes);
+    trial.took(streams ? streaming : ordinary);
+    streamed += streams ? 1 : 0;
+  }
+  return streamed;
+}
+
+TEST(StoreTrial, TakesWhatIsQuicker) {
+  StoreTrial trial;
+  EXPECT_EQ(count_streamed(trial, 1000, 100, 300), 3);
+  StoreTrial other;
+  EXPECT_EQ(count_streamed(other, 1000, 300, 100), 997);
+}
+
+TEST(StoreTrial, SmallOperationsNeverStream) {
+  StoreTrial trial;
+  for (int i = 0; i < 1000; ++i) {
+    EXPECT_FALSE(trial.streams(StoreTrial::kFrom - 1));
+    trial.took(100);
+  }
+}
+
+TEST(StoreTrial, NoticesWhenItChanges) {
+  StoreTrial trial;
+  count_streamed(trial, 500, 100, 300);
+  count_streamed(trial, 2 * StoreTrial::kPeriod, 1000, 200);
+  EXPECT_EQ(count_streamed(trial, 100, 1000, 200), 100);
+  count_streamed(trial, 2 * StoreTrial::kPeriod, 50,
+                 199);  // the one in use is as it was: found only by the usual trial
+  count_streamed(trial, 16 * StoreTrial::kPeriod, 50, 199);
+  EXPECT_EQ(count_streamed(trial, 100, 50, 199), 0);
+}
+
+TEST(StoreTrial, TriesSeldomWhenNothingChanges) {
+  StoreTrial trial;
+  EXPECT_LE(count_streamed(trial, 100'000, 100, 600), 3 * (1 + 100'000 / 2048));
+}
+
+TEST(StoreTrial, EachSizeHasItsOwn) {
+  StoreTrial trial;
+  for (int i = 0; i < 100; ++i) {
+    trial.took(trial.streams(kBytes) ? 300 : 100);
+    trial.took(trial.streams(32 * kBytes) ? 100 : 300);
+  }
+  EXPECT_FALSE(trial.streams(kBytes));
+  EXPECT_TRUE(trial.streams(32 * kBytes));
+}
+
+}  // namespace
+}  // namespace tutti::engine

@@ -79,11 +79,6 @@ const std::byte* Collectives::own_input(const Running& running, Rank taker) cons
   return in[in_per_rank(running.call.op) ? to_index(taker) : 0].data();
 }
 
-std::uint64_t Collectives::begin_laying_down(std::size_t bytes) {
-  streams_ = trial_.streams(bytes);
-  return bytes < StoreTrial::kFrom ? 0 : ticks();
-}
-
 void Collectives::lay_down(std::byte* to, const std::byte* from, std::size_t bytes) const {
   if (streams_) {
     kernels::stream_copy(to, from, bytes);
@@ -96,6 +91,7 @@ void Collectives::write_notice(const Running& running) {
   const auto& call = running.call;
   auto& notice = hub_.notice(me(), running.sequence());
   notice.card = running.card();
+  notice.streams = streams_ = trial_.streams(running.card().bytes);
   notice.in_place = Notice::kStaged;
   notice.out_place = Notice::kElsewhere;
   if (call.reduce == kernels::ReduceOp::premul_sum) {

@@ -24,6 +24,16 @@ struct Thresholds {
   static Thresholds for_ranks(int ranks);
 };
 
+/// How an all-reduce is divided: every rank's slice begins at a cache line.
+struct Slices {
+  std::size_t bytes = 0;  ///< of the whole
+  std::size_t each = 0;
+
+  Slices(std::size_t total, std::size_t ranks);
+  std::size_t begin(std::size_t rank) const { return rank * each < bytes ? rank * each : bytes; }
+  std::size_t length(std::size_t rank) const { return begin(rank + 1) - begin(rank); }
+};
+
 /// Collectives of ranks that share memory. Every rank posts a notice of its call; when all are there, they are
 /// compared, and one of three ways is taken, the same on every rank:
 ///   one shot  small: inputs came along with the notices, everybody takes what it needs.      (one_shot.cpp)
@@ -76,7 +86,7 @@ class Collectives {
   void stage_small(const Running& running, std::size_t total);
   void finish_one_shot(const Running& running);
   void take_small(const Running& running);
-  std::byte* shelf_of(Rank owner) const;
+  std::byte* shelf_of(const Running& running, Rank owner) const;
   const std::byte* staged_block(const Running& running, Rank owner, Rank taker) const;
 
   // direct.cpp
@@ -91,8 +101,8 @@ class Collectives {
   Status run_staged(const Running& running);
   Status run_rounds(const Running& running);
   Status staged_all_reduce(const Running& running);
-  void add_slice(const Running& running, const std::byte* in, std::byte* out, std::size_t begin, std::size_t length,
-                 unsigned slot);
+  void add_slice(const Running& running, std::size_t chunk_begin, const Slices& slices, unsigned slot);
+  unsigned sum_slot(std::size_t chunk) const;
   std::size_t chunk_bytes(const Running& running) const;
   std::byte* slot_piece(const Running& running, const Round& round, Rank owner, Rank taker) const;
   void stage(const Running& running, const Round& round) const;
@@ -100,9 +110,7 @@ class Collectives {
 
   /// This rank's own block for that rank, where it is. Of those that have such.
   const std::byte* own_input(const Running& running, Rank taker) const;
-  /// To where a peer will read it. The first decides how, for an operation of that size, and tells when it began, or 0
-  /// when that does not matter.
-  std::uint64_t begin_laying_down(std::size_t bytes);
+  /// To where a peer will read it.
   void lay_down(std::byte* to, const std::byte* from, std::size_t bytes) const;
 
   Rank me() const { return hub_.rank(); }
@@ -122,16 +130,6 @@ class Collectives {
   std::vector<const std::byte*> sources_;
   std::vector<std::byte*> outs_;
   std::vector<double> factors_;
-};
-
-/// How an all-reduce is divided: every rank's slice begins at a cache line.
-struct Slices {
-  std::size_t bytes = 0;  ///< of the whole
-  std::size_t each = 0;
-
-  Slices(std::size_t total, std::size_t ranks);
-  std::size_t begin(std::size_t rank) const { return rank * each < bytes ? rank * each : bytes; }
-  std::size_t length(std::size_t rank) const { return begin(rank + 1) - begin(rank); }
 };
 
 /// Nothing is copied from nowhere: an empty block may have no address.

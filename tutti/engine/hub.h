@@ -20,11 +20,11 @@ namespace tutti::engine {
 
 /// How a group's shared memory is divided. Pure numbers; the same on every rank.
 struct HubLayout {
-  static constexpr unsigned kShelves = 2;
+  static constexpr unsigned kShelves = 4;
   static constexpr unsigned kSlots = 3;
 
   int ranks = 1;
-  std::size_t shelf_bytes = 0;    ///< room for a whole small input; each rank has two
+  std::size_t shelf_bytes = 0;    ///< room for a whole small input; each rank has four
   std::size_t slot_bytes = 0;     ///< room for a chunk of a large input; each rank has three
   std::size_t mailbox_bytes = 0;  ///< of the ring for one ordered pair of ranks
 
@@ -46,7 +46,7 @@ struct MailboxRing {
 
 /// What a rank tells the others about its call: one cache line, so that a small operation is one line each way.
 struct alignas(64) Notice {
-  static constexpr std::size_t kInside = 24;
+  static constexpr std::size_t kInside = 16;
   static constexpr std::uint64_t kElsewhere = ~std::uint64_t{0};  ///< in memory that only its rank can reach
   static constexpr std::uint64_t kStaged = kElsewhere - 1;        ///< a copy is in `inside`, or too long, on the shelf
 
@@ -55,6 +55,7 @@ struct alignas(64) Notice {
   std::uint64_t in_place;  ///< where peers find the input: a place, or one of the above
   std::uint64_t out_place;
   std::byte inside[kInside];
+  bool streams;  ///< it would rather use streaming stores; what it laid down already was
 };
 static_assert(sizeof(Notice) == 64);
 

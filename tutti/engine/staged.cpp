@@ -33,11 +33,13 @@ std::byte* Collectives::slot_piece(const Running& running, const Round& round, R
   return hub_.slot(round.swapped && ranks() == 2 ? to_rank(1 - to_index(owner)) : owner, round.slot);
 }
 
+/// Whether to stream is for one to say, since it decides what lies where.
 Status Collectives::run_staged(const Running& running) {
-  const auto began = begin_laying_down(running.card().bytes);
+  streams_ = hub_.notice(Rank{0}, running.sequence()).streams;
+  const auto began = ticks();
   auto done = running.card().op == Op::all_reduce ? staged_all_reduce(running) : run_rounds(running);
-  if (done && began != 0) {
-    trial_.took(ticks() - began);
+  if (done) {
+    trial_.took(ticks() - began, streams_);
   }
   return done;
 }
@@ -53,7 +55,7 @@ Status Collectives::run_rounds(const Running& running) {
     return Round{.begin = k * chunk,
                  .length = chunk,
                  .slot = static_cast<unsigned>(slot),
-                 .swapped = (uses[slot] + k / HubLayout::kSlots) % 2 == 1};
+                 .swapped = !streams_ && (uses[slot] + k / HubLayout::kSlots) % 2 == 1};
   };
   for (std::size_t slot = 0; slot < HubLayout::kSlots; ++slot) {
     slot_uses_[slot] += (rounds + HubLayout::kSlots - 1 - slot) / HubLayout::kSlots;
@@ -126,42 +128,36 @@ void Collectives::collect(const Running& running, const Round& round) {
   }
 }
 
-/// Each rank adds one slice of every chunk: it reads its own part where it is and those of others from their slots,
-/// and writes the sum into its output and back into each of these, where their ranks take it.
-/// Steps of a rank: lay down 0, lay down 1, add 0, lay down 2, add 1, ... Two slots: whoever lays down chunk k + 2 has
-/// seen everybody add chunk k, and took the sums.
+/// Each rank adds one slice of every chunk: it reads its own part where it is and those of others from their slots. It
+/// writes the sum into its output and back into each of these slots, where their ranks take it; or, when it streams,
+/// into its own slot alone, where its own slice has room.
+/// Steps of a rank: lay down 0, lay down 1, add 0, lay down 2, add 1, ... Whoever lays down chunk k + 1 has seen
+/// everybody add chunk k - 1, which each did after laying down chunk k, after taking the sums of chunk k - 2.
 Status Collectives::staged_all_reduce(const Running& running) {
   const auto& call = running.call;
   const auto chunk = hub_.layout().slot_bytes;
   const auto rounds = (running.card().bytes + chunk - 1) / chunk;
-  const auto my_index = to_index(me());
-  const auto slot_of = [&](std::size_t rank, std::size_t k) {
-    return hub_.slot(to_rank(rank), static_cast<unsigned>(k % 2));
+  const auto slices_of = [&](std::size_t k) {
+    return Slices(std::min(chunk, running.card().bytes - k * chunk), ranks());
   };
+  const auto own = to_index(me());
   const auto lay_chunk_down = [&](std::size_t k) {
-    const auto in = part(call.in[0], k * chunk, chunk);
-    const Slices slices(in.size(), ranks());
-    auto* slot = slot_of(my_index, k);
-    const auto after = slices.begin(my_index + 1);
-    lay_down(slot, in.data(), slices.begin(my_index));
-    lay_down(slot + after, in.data() + after, in.size() - after);
-    return hub_.step();
-  };
-  const auto add = [&](std::size_t k) {
-    const auto in = part(call.in[0], k * chunk, chunk);
-    const auto out = part(call.out[0], k * chunk, chunk);
-    const Slices slices(in.size(), ranks());
-    add_slice(running, in.data(), out.data(), slices.begin(my_index), slices.length(my_index),
-              static_cast<unsigned>(k % 2));
+    const auto slices = slices_of(k);
+    const auto* in = call.in[0].data() + k * chunk;
+    auto* slot = hub_.slot(me(), sum_slot(k));
+    const auto after = slices.begin(own + 1);
+    lay_down(slot, in, slices.begin(own));
+    lay_down(slot + after, in + after, slices.bytes - after);
     return hub_.step();
   };
   const auto take_sums = [&](std::size_t k) {
-    const auto out = part(call.out[0], k * chunk, chunk);
-    const Slices slices(out.size(), ranks());
-    const auto* slot = slot_of(my_index, k);
-    const auto after = slices.begin(my_index + 1);
-    copy_bytes(out.data(), slot, slices.begin(my_index));
-    copy_bytes(out.data() + after, slot + after, out.size() - after);
+    const auto slices = slices_of(k);
+    auto* out = call.out[0].data() + k * chunk;
+    for (std::size_t i = 1; i < ranks(); ++i) {
+      const auto rank = (own + i) % ranks();
+      const auto* slot = hub_.slot(streams_ ? to_rank(rank) : me(), sum_slot(k));
+      copy_bytes(out + slices.begin(rank), slot + slices.begin(rank), slices.length(rank));
+    }
   };
   auto down = lay_chunk_down(0);
   for (std::size_t k = 0; k < rounds; ++k) {
@@ -169,7 +165,8 @@ Status Collectives::staged_all_reduce(const Running& running) {
     if (auto met = hub_.await_steps(down, running.doing, running.deadline); !met) {
       return met;
     }
-    const auto added = add(k);
+    add_slice(running, k * chunk, slices_of(k), sum_slot(k));
+    const auto added = hub_.step();
     if (auto met = hub_.await_steps(added, running.doing, running.deadline); !met) {
       return met;
     }
@@ -179,27 +176,35 @@ Status Collectives::staged_all_reduce(const Running& running) {
   return {};
 }
 
-/// Where sums are streamed, a part that stays in the first cache is added and then sent off.
-void Collectives::add_slice(const Running& running, const std::byte* in, std::byte* out, std::size_t begin,
-                            std::size_t length, unsigned slot) {
+/// Three in turn. When sums go back to where they are taken from two are enough: whoever lays down chunk k + 2 has
+/// taken the sums of chunk k, which nobody else touches.
+unsigned Collectives::sum_slot(std::size_t chunk) const {
+  return static_cast<unsigned>(chunk % (streams_ ? HubLayout::kSlots : 2));
+}
+
+/// Where the sum is streamed, a part that stays in the first cache is added and then sent off.
+void Collectives::add_slice(const Running& running, std::size_t chunk_begin, const Slices& slices, unsigned slot) {
   constexpr std::size_t kInFirstCache = 8 << 10;
-  const auto end = begin + length;
-  const auto step = streams_ ? kInFirstCache : length;
-  for (auto at = begin; at < end; at += step) {
+  const auto own = to_index(me());
+  const auto* in = running.call.in[0].data() + chunk_begin;
+  auto* out = running.call.out[0].data() + chunk_begin;
+  const auto end = slices.begin(own + 1);
+  const auto step = streams_ ? kInFirstCache : slices.each;
+  for (auto at = slices.begin(own); at < end; at += step) {
     const auto bytes = std::min(step, end - at);
     std::size_t others = 0;
     for (std::size_t rank = 0; rank < ranks(); ++rank) {
       auto* theirs = hub_.slot(to_rank(rank), slot) + at;
-      sources_[rank] = to_rank(rank) == me() ? in + at : theirs;
-      if (to_rank(rank) != me()) {
+      sources_[rank] = rank == own ? in + at : theirs;
+      if (rank != own) {
         outs_[++others] = theirs;
       }
     }
     outs_[0] = out + at;
     kernels::reduce(reduction(running), sources_, {outs_.data(), streams_ ? 1 : ranks()},
                     kernels::count_of(running.call.dtype, bytes));
-    for (std::size_t other = 1; streams_ && other < ranks(); ++other) {
-      kernels::stream_copy(outs_[other], out + at, bytes);
+    if (streams_) {
+      kernels::stream_copy(hub_.slot(me(), slot) + at, out + at, bytes);
     }
   }
 }

@@ -6,7 +6,7 @@
 namespace tutti::engine {
 
 /// Whether the usual way takes much longer than in its trial, or so much less that the other may have gained as well.
-bool StoreTrial::surprised(const Size& size) const {
+bool StoreTrial::surprised(const Size& size) {
   const auto then = size.tried[size.best ? 1 : 0];
   return size.lately > then + then / 2 || size.lately < then / 2;
 }
@@ -25,10 +25,11 @@ bool StoreTrial::streams(std::size_t bytes) {
       size.tried.fill(std::numeric_limits<std::uint64_t>::max());
     }
   }
-  return size.trying ? place >= kTries : size.best;
+  wanted_ = size.trying ? place >= kTries : size.best;
+  return wanted_;
 }
 
-void StoreTrial::took(std::uint64_t time) {
+void StoreTrial::took(std::uint64_t time, bool streamed) {
   if (last_ == nullptr) {
     return;
   }
@@ -36,10 +37,10 @@ void StoreTrial::took(std::uint64_t time) {
   const auto place = size.count % kPeriod;
   ++size.count;
   if (!size.trying) {
-    size.lately = size.lately - size.lately / 8 + time / 8;
+    size.lately = streamed == wanted_ ? size.lately - size.lately / 8 + time / 8 : size.lately;
     return;
   }
-  auto& tried = size.tried[place / kTries];
+  auto& tried = size.tried[streamed ? 1 : 0];
   if (place % kTries != 0) {
     tried = std::min(tried, time);
   }

@@ -34,8 +34,8 @@ class StoreTrial {
 
   /// Whether the next operation of this size shall stream.
   bool streams(std::size_t bytes);
-  /// How long that one took, without waiting for ranks that came late.
-  void took(std::uint64_t time);
+  /// How long that one took, without waiting for ranks that came late; and whether it did stream.
+  void took(std::uint64_t time, bool streamed);
 
  private:
   // One trial: this many operations with ordinary stores, then as many with streaming ones. The first of each finds
@@ -51,10 +51,11 @@ class StoreTrial {
     std::uint64_t lately = 0;            // of the one in use, smoothed
   };
 
-  bool surprised(const Size& size) const;
+  static bool surprised(const Size& size);
 
   std::array<Size, 64> sizes_{};
   Size* last_ = nullptr;
+  bool wanted_ = false;
 };
 
 }  // namespace tutti::engine

@@ -12,7 +12,7 @@ int count_streamed(StoreTrial& trial, int operations, std::uint64_t ordinary, st
   int streamed = 0;
   for (int i = 0; i < operations; ++i) {
     const bool streams = trial.streams(kBytes);
-    trial.took(streams ? streaming : ordinary);
+    trial.took(streams ? streaming : ordinary, streams);
     streamed += streams ? 1 : 0;
   }
   return streamed;
@@ -29,7 +29,7 @@ TEST(StoreTrial, SmallOperationsNeverStream) {
   StoreTrial trial;
   for (int i = 0; i < 1000; ++i) {
     EXPECT_FALSE(trial.streams(StoreTrial::kFrom - 1));
-    trial.took(100);
+    trial.took(100, false);
   }
 }
 
@@ -52,11 +52,24 @@ TEST(StoreTrial, TriesSeldomWhenNothingChanges) {
 TEST(StoreTrial, EachSizeHasItsOwn) {
   StoreTrial trial;
   for (int i = 0; i < 100; ++i) {
-    trial.took(trial.streams(kBytes) ? 300 : 100);
-    trial.took(trial.streams(32 * kBytes) ? 100 : 300);
+    const bool small = trial.streams(kBytes);
+    trial.took(small ? 300 : 100, small);
+    const bool large = trial.streams(32 * kBytes);
+    trial.took(large ? 100 : 300, large);
   }
   EXPECT_FALSE(trial.streams(kBytes));
   EXPECT_TRUE(trial.streams(32 * kBytes));
+}
+
+/// Another rank decided: that says nothing of what this one would have chosen.
+TEST(StoreTrial, WhatWasNotWantedDoesNotCount) {
+  StoreTrial trial;
+  count_streamed(trial, 100, 100, 300);
+  for (int i = 0; i < 1000; ++i) {
+    trial.streams(kBytes);
+    trial.took(1000, true);
+  }
+  EXPECT_FALSE(trial.streams(kBytes));
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ namespace tutti {
 struct PreparedCall {
   std::string_view name;  ///< of the operation, for errors
   bool borrows = false;   ///< the caller keeps the tensors until the call is over
-  engine::Call call = {};
+  engine::Call call{};
   c10::SmallVector<at::Tensor, 2> kept = {};
   c10::SmallVector<std::pair<at::Tensor, at::Tensor>, 1> copy_back = {};  ///< to, from
 

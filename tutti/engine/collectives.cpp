@@ -116,7 +116,10 @@ void Collectives::write_notice(const Running& running) {
   }
   notice.in_place = place.value_or(Notice::kElsewhere);
   if (!call.out.empty() && !out_per_rank(call.op)) {
-    notice.out_place = reach_.place_of(call.out[0].data(), call.out[0].size()).value_or(Notice::kElsewhere);
+    const auto& out = call.out[0];
+    const bool in_place = out.data() == first.data() && out.size() == first.size();
+    notice.out_place =
+        in_place ? notice.in_place : reach_.place_of(out.data(), out.size()).value_or(Notice::kElsewhere);
   }
 }
 

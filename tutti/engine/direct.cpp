@@ -71,9 +71,10 @@ Status Collectives::direct_all_reduce(const Running& running) {
   const auto begin = slices.begin(to_index(me()));
   const auto length = slices.length(to_index(me()));
   for (std::size_t rank = 0; rank < ranks(); ++rank) {
-    const auto in = peer_input(running, to_rank(rank), me());
+    const auto& notice = hub_.notice(to_rank(rank), running.sequence());
+    const auto in = reach_.at(to_rank(rank), notice.in_place, running.card().bytes);
     const auto out =
-        reach_.at(to_rank(rank), hub_.notice(to_rank(rank), running.sequence()).out_place, running.card().bytes);
+        notice.out_place == notice.in_place ? in : reach_.at(to_rank(rank), notice.out_place, running.card().bytes);
     if (!in || !out) {
       return in ? out.error() : in.error();
     }

@@ -37,7 +37,8 @@ struct Hub::RankBlock {
   memory::Bell mail_bell;
   memory::LifeWord life;
   alignas(2 * kLine) std::atomic<std::uint64_t> steps;
-  std::atomic<std::uint32_t> inside;  // other ranks' memory
+  // Other ranks' memory. Nobody else looks while all is well: writing it must not wait for them.
+  alignas(2 * kLine) std::atomic<std::uint32_t> inside;
   LonelyNotice notices[2];
   alignas(2 * kLine) Particulars particulars[2];
   // Followed by two tables of blocks, each three numbers per rank.
@@ -49,7 +50,7 @@ HubLayout HubLayout::for_ranks(int ranks) {
   layout.shelf_bytes = std::clamp<std::size_t>(std::bit_floor((std::size_t{1} << 20) / count), 16 << 10, 64 << 10);
   // Large enough to hide the cost of a meeting, small enough that all ranks' slots stay in cache (measured with 2, 4, 8
   // and 16 ranks); at least a line for each rank, since some operations divide a slot among them.
-  const auto fair = std::clamp<std::size_t>(std::bit_floor((std::size_t{1} << 20) / count), 128 << 10, 512 << 10);
+  const auto fair = std::clamp<std::size_t>(std::bit_floor((std::size_t{1} << 20) / count), 128 << 10, 256 << 10);
   const auto most = std::max<std::size_t>(std::bit_floor((std::size_t{8} << 20) / count), 16 << 10);
   layout.slot_bytes = std::max(std::min(fair, most), round_up(kLine * count, 4096));
   layout.mailbox_bytes =

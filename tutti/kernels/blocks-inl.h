@@ -81,7 +81,6 @@ struct Direct {
     hn::StoreU(v3, D(), to + 3 * n);
   }
 
- private:
   static HWY_INLINE Vector encoded(Vector v) {
     if constexpr (std::floating_point<T>) {
       return one_nan(v);
@@ -120,7 +119,28 @@ HWY_INLINE void finish_block(const Op& op, V& v0, V& v1, V& v2, V& v3) {
   C::encode(v0, v1, v2, v3);
 }
 
-/// What comes after the last whole block goes through memory as long as a block: the same vectors, so the same bits.
+/// Where vectors can be loaded and stored in part, what comes after the last whole block needs nothing else.
+template <class C>
+constexpr bool kInParts = HWY_MEM_OPS_MIGHT_FAULT == 0 && std::same_as<C, Direct<typename C::Stored>>;
+
+template <class T, class Op>
+void reduce_vectors(const Op& op, const Buffers& buffers, std::size_t begin) {
+  const typename Direct<T>::D d;
+  const auto source = [&](std::size_t i) HWY_ATTR { return reinterpret_cast<const T*>(buffers.sources[i]); };
+  for (std::size_t at = begin; at < buffers.count; at += hn::Lanes(d)) {
+    const auto mask = hn::FirstN(d, HWY_MIN(hn::Lanes(d), buffers.count - at));
+    auto v = op.take(hn::MaskedLoad(mask, d, source(0) + at), 0);
+    for (std::size_t i = 1; i < buffers.sources.size(); ++i) {
+      v = op.combine(v, op.take(hn::MaskedLoad(mask, d, source(i) + at), i));
+    }
+    v = Direct<T>::encoded(op.finish(v));
+    for (auto* out : buffers.outs) {
+      hn::BlendedStore(v, mask, d, reinterpret_cast<T*>(out) + at);
+    }
+  }
+}
+
+/// Elsewhere it goes through memory as long as a block: the same vectors, so the same bits.
 template <Codec C, Operation<typename C::Vector> Op>
 void reduce_rest(const Op& op, const Buffers& buffers, std::size_t begin) {
   using T = typename C::Stored;
@@ -202,7 +222,12 @@ std::size_t reduce_whole_blocks(const Op& op, const Buffers& buffers) {
 template <Codec C, Operation<typename C::Vector> Op>
 void reduce_with(const Op& op, const Buffers& buffers) {
   const std::size_t done = reduce_whole_blocks<C>(op, buffers);
-  if (done < buffers.count) {
+  if (done == buffers.count) {
+    return;
+  }
+  if constexpr (kInParts<C>) {
+    reduce_vectors<typename C::Stored>(op, buffers, done);
+  } else {
     reduce_rest<C>(op, buffers, done);
   }
 }

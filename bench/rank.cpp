@@ -95,15 +95,13 @@ class Trials {
       auto data = empty(whole);
       Trial trial{.tensors = {data}, .bytes = data.nbytes()};
       trial.fill = [=] { data.fill_(me == 0 || op != "broadcast" ? 1 : 0); };
-      trial.run = [=] {
-        if (op == "all_reduce") {
-          group.all_reduce(data);
-        } else if (op == "reduce") {
-          group.reduce(data, Rank{0});
-        } else {
-          group.broadcast(data);
-        }
-      };
+      if (op == "all_reduce") {
+        trial.run = [=] { group.all_reduce(data); };
+      } else if (op == "reduce") {
+        trial.run = [=] { group.reduce(data, Rank{0}); };
+      } else {
+        trial.run = [=] { group.broadcast(data); };
+      }
       trial.right = [=] {
         const bool summed = op == "all_reduce" || (op == "reduce" && me == 0);
         return all_are(data, summed ? size : 1);

@@ -81,7 +81,8 @@ void Backend::run_blocking(const PreparedCall& prepared, std::chrono::millisecon
 
 void Backend::run_now(engine::Op op, const at::Tensor& tensor, const Reduce& reduce, Rank root,
                       engine::CallSite where) {
-  PreparedCall prepared{.name = engine::to_string(op), .borrows = true};
+  PreparedCall prepared(engine::to_string(op));
+  prepared.borrows = true;
   auto& call = prepared.call;
   call.op = op;
   call.reduce = reduce.op;
@@ -95,7 +96,7 @@ void Backend::run_now(engine::Op op, const at::Tensor& tensor, const Reduce& red
 }
 
 void Backend::barrier_now(engine::CallSite where) {
-  PreparedCall prepared{.name = "barrier"};
+  PreparedCall prepared("barrier");
   prepared.call.site = where;
   run_blocking(prepared, c10d::kUnsetTimeout);
 }

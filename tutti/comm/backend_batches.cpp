@@ -137,7 +137,8 @@ Backend::WorkPtr Backend::allreduce_coalesced(Tensors& tensors, const c10d::Allr
   const auto reduce = value_or_throw(to_reduce(options.reduceOp));
   std::vector<PreparedCall> calls;
   for (const auto& tensor : tensors) {
-    auto& prepared = calls.emplace_back(PreparedCall{.name = "all_reduce", .call = {.op = Op::all_reduce}});
+    auto& prepared = calls.emplace_back("all_reduce");
+    prepared.call.op = Op::all_reduce;
     prepared.call.reduce = reduce.op;
     prepared.call.factor = reduce.factor;
     prepared.add_in_place(tensor, true, true);
@@ -155,7 +156,8 @@ Backend::WorkPtr Backend::allgather_coalesced(TensorLists& outputs, Tensors& inp
   std::vector<PreparedCall> calls;
   Tensors results;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    auto& prepared = calls.emplace_back(PreparedCall{.name = "all_gather", .call = {.op = Op::all_gather}});
+    auto& prepared = calls.emplace_back("all_gather");
+    prepared.call.op = Op::all_gather;
     prepared.add_input(inputs[i]);
     for (const auto& list : outputs) {
       need_as_many(list.size(), inputs.size(), "all_gather_coalesced");

@@ -67,7 +67,8 @@ engine::BlockList<BlockType> cut(BlockType block, const at::Tensor& tensor, cons
 }
 
 PreparedCall prepare(Op op, int64_t root = 0) {
-  PreparedCall prepared{.name = engine::to_string(op), .call = {.op = op}};
+  PreparedCall prepared(engine::to_string(op));
+  prepared.call.op = op;
   prepared.call.root = Rank{static_cast<std::int32_t>(root)};
   return prepared;
 }
@@ -225,7 +226,7 @@ void Backend::monitoredBarrier(const c10d::BarrierOptions& options, bool) {
 }
 
 Backend::WorkPtr Backend::send(Tensors& tensors, int to, int tag) {
-  PreparedCall prepared{.name = "send"};
+  PreparedCall prepared("send");
   prepared.add_input(only(tensors, "send"));
   const auto open = hold_open();
   auto work = make_work(c10d::OpType::SEND, "tutti:send", {}, getSequenceNumberForGroup());
@@ -237,7 +238,7 @@ Backend::WorkPtr Backend::send(Tensors& tensors, int to, int tag) {
 }
 
 Backend::WorkPtr Backend::receive(c10d::OpType type, Tensors& tensors, Rank from, int tag) {
-  PreparedCall prepared{.name = "recv"};
+  PreparedCall prepared("recv");
   prepared.add_output(only(tensors, "recv"));
   const auto open = hold_open();
   auto work = make_work(type, "tutti:recv", tensors, getSequenceNumberForGroup());

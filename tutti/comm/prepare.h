@@ -13,11 +13,13 @@ namespace tutti {
 /// Tensors of one operation, made ready for an engine: blocks of contiguous bytes, the tensors that own them, and
 /// copies to be made afterwards into outputs that were not contiguous. One plain tensor costs no memory.
 struct PreparedCall {
+  explicit PreparedCall(std::string_view operation) : name(operation) {}
+
   std::string_view name;  ///< of the operation, for errors
   bool borrows = false;   ///< the caller keeps the tensors until the call is over
-  engine::Call call{};
-  c10::SmallVector<at::Tensor, 2> kept = {};
-  c10::SmallVector<std::pair<at::Tensor, at::Tensor>, 1> copy_back = {};  ///< to, from
+  engine::Call call;
+  c10::SmallVector<at::Tensor, 2> kept;
+  c10::SmallVector<std::pair<at::Tensor, at::Tensor>, 1> copy_back;  ///< to, from
 
   void add_input(const at::Tensor& tensor) { add_in_place(tensor, true, false); }
   void add_output(const at::Tensor& tensor) { add_in_place(tensor, false, true); }

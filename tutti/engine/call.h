@@ -27,11 +27,10 @@ enum class Op : std::uint8_t {
   scatter,
 };
 
-constexpr std::string_view to_string(Op op) {
-  constexpr std::string_view kNames[] = {"barrier",        "all_reduce", "reduce", "broadcast", "all_gather",
-                                         "reduce_scatter", "all_to_all", "gather", "scatter"};
-  return kNames[static_cast<std::size_t>(op)];
-}
+inline constexpr std::string_view kOpNames[] = {"barrier",        "all_reduce", "reduce", "broadcast", "all_gather",
+                                                "reduce_scatter", "all_to_all", "gather", "scatter"};
+
+constexpr std::string_view to_string(Op op) { return kOpNames[static_cast<std::size_t>(op)]; }
 
 using ConstBlock = std::span<const std::byte>;
 using Block = std::span<std::byte>;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 
 #include <fmt/format.h>
 
@@ -90,7 +91,8 @@ void Collectives::lay_down(std::byte* to, const std::byte* from, std::size_t byt
 void Collectives::write_notice(const Running& running) {
   const auto& call = running.call;
   auto& notice = hub_.notice(me(), running.sequence());
-  notice.card = running.card();
+  // Made anew in its place: copying what was just written field by field would wait for it.
+  ::new (&notice.card) Card(make_card(call));
   notice.streams = streams_ = trial_.streams(running.card().bytes);
   notice.in_place = Notice::kStaged;
   notice.out_place = Notice::kElsewhere;

@@ -30,10 +30,10 @@ enum class DType : std::uint8_t {
 
 inline constexpr int kDTypes = 17;
 
-constexpr std::size_t size_of(DType dtype) {
-  constexpr std::uint8_t kBytes[kDTypes] = {8, 4, 2, 2, 1, 1, 8, 4, 2, 1, 8, 4, 2, 1, 1, 8, 16};
-  return kBytes[static_cast<std::size_t>(dtype)];
-}
+// Not inside the function, which would build it anew at every call.
+inline constexpr std::uint8_t kBytesOf[kDTypes] = {8, 4, 2, 2, 1, 1, 8, 4, 2, 1, 8, 4, 2, 1, 1, 8, 16};
+
+constexpr std::size_t size_of(DType dtype) { return kBytesOf[static_cast<std::size_t>(dtype)]; }
 /// How many elements so many bytes are. (By a shift: a division takes longer than adding two numbers of each of two
 /// ranks.)
 constexpr std::size_t count_of(DType dtype, std::size_t bytes) { return bytes >> std::countr_zero(size_of(dtype)); }

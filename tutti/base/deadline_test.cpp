@@ -20,9 +20,16 @@ TEST(Deadline, PassesAndStaysPassed) {
 }
 
 TEST(Deadline, PollRoundsUp) {
-  const auto deadline = Deadline::after(std::chrono::microseconds(90'000'001));
+  const auto deadline = Deadline::after(std::chrono::microseconds(4'900'001));
   EXPECT_GT(deadline.poll_timeout_ms(), 1000);
-  EXPECT_LE(deadline.poll_timeout_ms(), 90'001);
+  EXPECT_LE(deadline.poll_timeout_ms(), 4'901);
+}
+
+TEST(Deadline, ALongOneMayBeLateByATickButNeverEarly) {
+  const auto before = Deadline::Clock::now();
+  const auto deadline = Deadline::after(std::chrono::seconds(90));
+  EXPECT_GE(deadline.at(), before + std::chrono::seconds(90));
+  EXPECT_LE(deadline.at(), Deadline::Clock::now() + std::chrono::milliseconds(90'011));
 }
 
 TEST(Deadline, BeyondTheClockIsNever) {

@@ -125,6 +125,7 @@ PYBIND11_MODULE(_tutti, module) {
   module.def("symmetric_empty", &symmetric_empty, pybind11::arg("backend"), pybind11::arg("sizes"),
              pybind11::arg("dtype"), pybind11::call_guard<pybind11::gil_scoped_release>());
   module.attr("__version__") = tutti::kVersion;
+  module.def("shut_down_all", &tutti::Backend::shut_down_all, pybind11::call_guard<pybind11::gil_scoped_release>());
   module.def("create_backend", &create_backend, pybind11::arg("store"), pybind11::arg("rank"), pybind11::arg("size"),
              pybind11::arg("timeout"), pybind11::call_guard<pybind11::gil_scoped_release>());
   module.def(

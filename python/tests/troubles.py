@@ -77,6 +77,10 @@ def abandons():
     for group in (dist.new_group(), None):
         for _ in range(200):
             dist.all_reduce(torch.ones(50), group=group, async_op=True)
+    members = list(range(dist.get_world_size()))
+    globals()["split"] = split = dist.group.WORLD.split_group(members, group_name="unknown to torch")
+    for _ in range(200):
+        split.allreduce([torch.ones(50)])
     sys.exit(0)
 
 

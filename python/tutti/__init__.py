@@ -46,16 +46,6 @@ def _backend_of(group):
     return getattr(backend, "wrapped_pg", backend)  # TORCH_DISTRIBUTED_DEBUG=DETAIL puts one around it
 
 
-def _end_threads():
-    """Ends what is under way in groups that nobody destroyed. A thread that lets go of one of Python's tensors while
-    Python itself ends would end the process."""
-    for group in list(_dist.distributed_c10d._world.pg_map):
-        if _CPU in group._device_types:
-            backend = _backend_of(group)
-            if backend.name() == "tutti":
-                backend.shutdown()
-
-
 def _backend(store, rank, size, timeout):
     return _tutti.create_backend(store, rank, size, timeout)
 
@@ -68,4 +58,6 @@ def _rendezvous_handler(url, timeout=timedelta(minutes=5), **kwargs):
 if not hasattr(_dist.Backend, "TUTTI"):
     _dist.Backend.register_backend("tutti", _backend, devices=["cpu"])
     _register_rendezvous_handler("tutti", _rendezvous_handler)
-    _atexit.register(_end_threads)
+    # Groups that nobody destroyed: a thread that lets go of one of Python's tensors while Python itself ends would end
+    # the process.
+    _atexit.register(_tutti.shut_down_all)

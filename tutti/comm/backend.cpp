@@ -9,6 +9,26 @@
 
 namespace tutti {
 
+/// What this process has made that may still run.
+struct Backend::Made {
+  const std::uint64_t process = process_generation();
+  std::mutex mutex;
+  std::vector<std::weak_ptr<Core>> cores;
+};
+
+/// Never destroyed: some backends go after everything else. A forked child begins with none.
+Backend::Made& Backend::made() {
+  static std::atomic<Made*> present{nullptr};
+  auto* found = present.load();
+  while (found == nullptr || found->process != process_generation()) {
+    auto fresh = std::make_unique<Made>();
+    if (present.compare_exchange_strong(found, fresh.get())) {
+      return *fresh.release();
+    }
+  }
+  return *found;
+}
+
 Backend::Backend(std::unique_ptr<engine::Engine> engine, BackendOptions options)
     : c10d::Backend(to_int(engine->rank()), engine->ranks()),
       process_(process_generation()),
@@ -16,18 +36,23 @@ Backend::Backend(std::unique_ptr<engine::Engine> engine, BackendOptions options)
       options_(std::move(options)),
       reach_(engine->reach()),
       allocator_(reach_ ? std::make_shared<SymmetricAllocator>(reach_) : nullptr),
-      progress_(std::make_unique<engine::Progress>(std::move(engine))),
+      core_(std::make_shared<Core>(std::move(engine))),
+      progress_(&core_->progress),
       timeout_ms_(options_.timeout.count()) {
   init();
+  auto& all = made();
+  const std::scoped_lock lock(all.mutex);
+  std::erase_if(all.cores, [](const auto& each) { return each.expired(); });
+  all.cores.push_back(core_);
 }
 
 Backend::~Backend() {
   if (is_forked()) {
-    (void)progress_.release();  // a forked child has none of its threads, and is not the rank
+    new std::shared_ptr<Core>(core_);  // a forked child has none of its threads, and is not the rank: it is left alone
     return;
   }
   if (progress_->on_own_thread()) {  // the last handle went in a callback, which cannot wait for its own thread to end
-    std::thread([progress = std::move(progress_)]() mutable { progress.reset(); }).detach();
+    std::thread([core = core_] { core->end(); }).detach();
     return;
   }
   shutdown();
@@ -44,8 +69,8 @@ void Backend::refuse_forked() const {
 
 std::shared_lock<std::shared_mutex> Backend::hold_open() {
   refuse_forked();
-  std::shared_lock lock(open_mutex_);
-  if (!open_) {
+  std::shared_lock lock(core_->open_mutex);
+  if (!core_->open) {
     throw Exception({Code::aborted, "this group was shut down"});
   }
   return lock;
@@ -148,11 +173,12 @@ Backend::WorkPtr Backend::submit_all(const Operation& operation, std::vector<Pre
 }
 
 Backend::WorkPtr Backend::submit_task(const Operation& operation, engine::Progress::Task task, const Tensors& outputs) {
-  const auto open = hold_open();
   if (!operation.async) {
+    refuse_forked();
     throw_if_failed(progress_->run(task));
     return nullptr;
   }
+  const auto open = hold_open();
   const std::scoped_lock lock(submit_mutex_);
   auto work = make_work(operation.type, operation.title, outputs, next_sequence());
   progress_->submit(std::move(task), finisher(work));
@@ -228,8 +254,8 @@ void Backend::waitForPendingWorks() {
 }
 
 c10d::ErrorType Backend::getError() {
-  const std::shared_lock lock(open_mutex_);
-  const auto error = open_ ? progress_->engine().broken() : std::nullopt;
+  const std::shared_lock lock(core_->open_mutex);
+  const auto error = core_->open ? progress_->engine().broken() : std::nullopt;
   if (!error) {
     return c10d::ErrorType::SUCCESS;
   }
@@ -242,24 +268,44 @@ void Backend::abort() {
   if (is_forked()) {
     return;
   }
-  const std::shared_lock lock(open_mutex_);
-  if (open_) {
+  const std::shared_lock lock(core_->open_mutex);
+  if (core_->open) {
     progress_->engine().abort({Code::aborted, fmt::format("rank {} aborted the group", rank_), Rank{rank_}});
   }
 }
 
 void Backend::shutdown() {
-  if (is_forked()) {
-    return;
+  if (!is_forked()) {
+    core_->end();
   }
-  if (!open_mutex_.try_lock()) {  // an operation is being started, or runs on its caller's thread
-    progress_->end_pending();
-    open_mutex_.lock();
+}
+
+void Backend::Core::end() {
+  if (!open_mutex.try_lock()) {  // an operation is being started
+    progress.end_pending();
+    open_mutex.lock();
   }
-  open_ = false;
-  open_mutex_.unlock();
-  if (!progress_->on_own_thread()) {  // else the destructor does it
-    progress_->close();
+  open = false;
+  open_mutex.unlock();
+  progress.stop();
+  if (!progress.on_own_thread()) {  // else the destructor does it
+    progress.close();
+  }
+}
+
+void Backend::shut_down_all() {
+  auto& all = made();
+  std::vector<std::shared_ptr<Core>> left;
+  {
+    const std::scoped_lock lock(all.mutex);
+    for (const auto& each : all.cores) {
+      if (auto core = each.lock()) {
+        left.push_back(std::move(core));
+      }
+    }
+  }
+  for (const auto& core : left) {
+    core->end();
   }
 }
 

@@ -44,6 +44,10 @@ class Backend final : public c10d::Backend {
   using TensorLists = std::vector<Tensors>;
   using WorkPtr = c10::intrusive_ptr<c10d::Work>;
 
+  /// Shuts down all that are left. For the end of a program whose threads must be over before something else is, as
+  /// Python must.
+  static void shut_down_all();
+
   const std::string getBackendName() const override { return "tutti"; }
   const std::string& engine_name() const { return engine_name_; }
 
@@ -106,6 +110,18 @@ class Backend final : public c10d::Backend {
   void shutdown() override;
 
  private:
+  /// What runs, and has to be ended by whoever comes first: the backend's own end, or that of the program.
+  struct Core {
+    explicit Core(std::unique_ptr<engine::Engine> engine) : progress(std::move(engine)) {}
+    void end();
+
+    engine::Progress progress;
+    std::shared_mutex open_mutex;
+    bool open = true;
+  };
+  struct Made;
+  static Made& made();
+
   /// How an operation is to be run.
   struct Operation {
     c10d::OpType type;
@@ -140,10 +156,9 @@ class Backend final : public c10d::Backend {
   BackendOptions options_;
   std::shared_ptr<engine::Reach> reach_;
   std::shared_ptr<SymmetricAllocator> allocator_;
-  std::unique_ptr<engine::Progress> progress_;
-  std::shared_mutex open_mutex_;
-  bool open_ = true;
-  std::mutex submit_mutex_;  // the order of the queue is the order of the sequence numbers
+  const std::shared_ptr<Core> core_;
+  engine::Progress* const progress_;  // the core's
+  std::mutex submit_mutex_;           // the order of the queue is the order of the sequence numbers
   std::atomic<std::int64_t> timeout_ms_;
   std::atomic<std::uint64_t> submitted_{0};  // collectives that are waited for by their Work
   std::mutex coalescing_mutex_;

@@ -2,6 +2,8 @@
 
 #include "tutti/comm/backend.h"
 
+#include <future>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
@@ -9,22 +11,13 @@
 #include <torch/torch.h>
 
 #include "tutti/comm/group_factory.h"
+#include "tutti/comm/test_complaint.h"
 #include "tutti/comm/world.h"
 
 namespace tutti {
 namespace {
 
 using ::testing::HasSubstr;
-
-template <class Function>
-std::string complaint(Function&& function) {
-  try {
-    function();
-    return "no complaint";
-  } catch (const Exception& exception) {
-    return exception.what();
-  }
-}
 
 c10::intrusive_ptr<c10d::Backend> backend_of(const Group& group) { return group.process_group()->getDefaultBackend(); }
 
@@ -190,6 +183,34 @@ TEST(BackendTest, AbortEndsWhatIsInFlight) {
     message = exception.what();
   }
   EXPECT_THAT(message, HasSubstr("seen"));
+}
+
+TEST(BackendTest, LettingGoOfAGroupTellsTheOthers) {
+  run_ranks(2, [](Group& group) {
+    auto inner = group.subgroup({Rank{0}, Rank{1}});
+    inner->barrier().wait();
+    if (group.rank() == Rank{1}) {
+      inner.reset();
+    } else {
+      EXPECT_THAT(complaint([&] { inner->barrier().wait(); }), HasSubstr("rank 1"));
+    }
+    group.barrier().wait();
+  });
+}
+
+TEST(BackendTest, ShutDownFromACallback) {
+  run_ranks(1, [](Group& group) {
+    auto inner = *group.subgroup({Rank{0}});
+    std::promise<void> done;
+    auto work = inner.barrier();
+    work.future()->addCallback([&](c10::ivalue::Future&) {
+      backend_of(inner)->shutdown();
+      done.set_value();
+    });
+    done.get_future().wait();
+    EXPECT_THAT(complaint([&] { inner.barrier(); }), HasSubstr("shut down"));
+    EXPECT_THAT(complaint([&] { inner.blocking().barrier(); }), HasSubstr("shut down"));
+  });
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 #include <torch/torch.h>
 
+#include "tutti/comm/test_complaint.h"
 #include "tutti/comm/world.h"
 
 namespace tutti {
@@ -17,16 +18,6 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-template <class Function>
-std::string complaint(Function&& function) {
-  try {
-    function();
-    return "no complaint";
-  } catch (const Exception& exception) {
-    return exception.what();
-  }
-}
 
 TEST(Group, IsAProcessGroup) {
   run_ranks(3, [](Group& group) {

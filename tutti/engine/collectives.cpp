@@ -22,7 +22,7 @@ Thresholds Thresholds::for_ranks(int ranks) {
                       : ranks <= 4 ? 2048U
                       : ranks <= 8 ? 1024U
                                    : 512U,
-          .one_shot_reachable = 512};
+          .one_shot_reachable = ranks <= 2 ? std::size_t{2048} : 512U};
 }
 
 Slices::Slices(std::size_t total, std::size_t ranks) : bytes(total) {
@@ -56,11 +56,14 @@ Status Collectives::run(const Call& call, Deadline deadline) {
 }
 
 Status Collectives::run_checked(const Call& call, Deadline deadline) {
-  const Running running{call, {make_card(call), ++sequence_}, deadline};
+  const Running running{call, {make_card(call), ++sequence_, call.site}, deadline};
   write_notice(running);
   hub_.post(running.sequence());
   if (auto met = hub_.await_notices(running.doing, deadline); !met) {
     return met;
+  }
+  if (running.sequence() == 1) {
+    hub_.count_cores();
   }
   if (auto agreed = check_notices(running); !agreed) {
     return agreed;

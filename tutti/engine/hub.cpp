@@ -41,8 +41,14 @@ struct Hub::RankBlock {
   alignas(2 * kLine) std::atomic<std::uint32_t> inside;
   LonelyNotice notices[2];
   alignas(2 * kLine) Particulars particulars[2];
+  memory::Cores cores;  // on which it may run
   // Followed by two tables of blocks, each three numbers per rank.
 };
+
+std::string Doing::text() const {
+  const auto call = describe(card, sequence);
+  return site.file == nullptr ? call : fmt::format("{} at {}:{}", call, site.file, site.line);
+}
 
 HubLayout HubLayout::for_ranks(int ranks) {
   const auto count = static_cast<std::size_t>(ranks);
@@ -80,13 +86,23 @@ std::size_t HubLayout::mailbox(Rank from, Rank to) const {
 
 std::size_t HubLayout::total_bytes() const { return round_up(mailbox(Rank{ranks}, Rank{0}), 4096); }
 
-Hub::Hub(std::byte* memory, HubLayout layout, Rank rank)
-    : memory_(memory), layout_(layout), rank_(rank), patience_(memory::Patience::for_ranks(layout.ranks)) {
+Hub::Hub(std::byte* memory, HubLayout layout, Rank rank) : memory_(memory), layout_(layout), rank_(rank) {
   static_assert(sizeof(Header) <= kHeaderBytes && sizeof(RankBlock) <= kBlockBytes);
   for (int each = 0; each < layout.ranks; ++each) {
     blocks_.push_back(reinterpret_cast<RankBlock*>(memory_ + layout_.rank_block(Rank{each})));
     notices_.push_back(blocks_.back()->notices);
   }
+  crowded_ = layout_.ranks > memory::Cores::allowed().count();
+}
+
+void Hub::tell_cores() { block(rank_).cores = memory::Cores::allowed(); }
+
+void Hub::count_cores() {
+  memory::Cores all;
+  for (const auto* each : blocks_) {
+    all |= each->cores;
+  }
+  crowded_ = layout_.ranks > all.count();
 }
 
 Hub::Header& Hub::header() const { return *reinterpret_cast<Header*>(memory_); }
@@ -116,7 +132,7 @@ BlockTable Hub::table(Rank rank, std::uint64_t sequence) const {
 /// a small operation, and a peer that falls asleep in just that instant looks up by itself soon.
 template <class There>
 void Hub::announce(There&& there) {
-  if (patience_.spins <= 1) {
+  if (crowded_.load(std::memory_order_relaxed)) {
     memory::order_before_ringing();
   }
   for (int rank = 0; rank < layout_.ranks; ++rank) {
@@ -140,7 +156,7 @@ Status Hub::await(There&& there, const Doing& doing, Deadline deadline) {
     }
     return next == layout_.ranks;
   };
-  if (memory::spin_until(patience_, all_here)) {
+  if (memory::spin_until(patience(), all_here)) {
     return {};
   }
   return await_asleep(there, doing, deadline);
@@ -217,7 +233,7 @@ Status Hub::await_asleep(const std::function<bool(Rank)>& there, const Doing& do
     }
     return gone || is_broken();
   };
-  const memory::Patience asleep{.spins = 0, .yield_for = {}, .look_up = patience_.look_up};
+  const memory::Patience asleep{.spins = 0, .yield_for = {}, .look_up = patience().look_up};
   if (memory::wait_until(bell(rank_), asleep, deadline, all_here, give_up)) {
     return {};
   }

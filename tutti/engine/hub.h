@@ -13,6 +13,7 @@
 #include "tutti/base/error.h"
 #include "tutti/base/rank.h"
 #include "tutti/engine/call.h"
+#include "tutti/memory/cores.h"
 #include "tutti/memory/presence.h"
 #include "tutti/memory/wait.h"
 
@@ -80,7 +81,8 @@ struct BlockTable {
 struct Doing {
   Card card;
   std::uint64_t sequence = 0;
-  std::string text() const { return describe(card, sequence); }
+  CallSite site = {};
+  std::string text() const;
 };
 
 /// Where the ranks of a group meet: their bells, marks of life, notices, shelves, slots and mailboxes, in memory that
@@ -139,7 +141,14 @@ class Hub {
   std::optional<Error> broken() const;
   bool is_broken() const;
 
-  const memory::Patience& patience() const { return patience_; }
+  /// Until all ranks are known to be here, that of a rank which may have to share its cores with all of them.
+  memory::Patience patience() const {
+    return crowded_.load(std::memory_order_relaxed) ? memory::Patience::for_ranks(2, 1) : memory::Patience{};
+  }
+  /// On which this rank may run; before its first notice.
+  void tell_cores();
+  /// When all ranks have told: those that are bound to cores of their own need not fear each other.
+  void count_cores();
 
   /// The error for a peer that is gone, or nothing while it is there or has not come yet.
   std::optional<Error> lost(Rank peer, const std::string& doing) const;
@@ -160,7 +169,7 @@ class Hub {
   std::byte* memory_;
   HubLayout layout_;
   Rank rank_;
-  memory::Patience patience_;
+  std::atomic<bool> crowded_;
   std::vector<RankBlock*> blocks_;
   std::vector<LonelyNotice*> notices_;
   std::uint64_t steps_ = 0;

@@ -88,7 +88,9 @@ void Collectives::take_small(const Running& running) {
     case Op::all_gather:
     case Op::gather:
     case Op::all_to_all:
-      for (std::size_t from = 0; from < call.out.size(); ++from) {
+      // Its own first: what others sent may go to where it lies.
+      for (std::size_t i = 0; i < call.out.size(); ++i) {
+        const auto from = (to_index(me()) + i) % call.out.size();
         take(to_rank(from), call.out[from]);
       }
       return;

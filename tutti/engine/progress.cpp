@@ -8,33 +8,36 @@
 namespace tutti::engine {
 
 void Progress::end_pending() {
+  const std::scoped_lock lock(mutex_);
+  if (engine_ && (busy() || !queue_.empty())) {
+    engine_->abort({Code::aborted,
+                    fmt::format("rank {} closed the group with operations still under way", to_int(engine_->rank())),
+                    engine_->rank()});
+  }
+}
+
+void Progress::stop() {
   {
     const std::scoped_lock lock(mutex_);
-    if (!busy() && queue_.empty()) {
-      return;
-    }
+    closing_ = true;
+    watch();
+    changed_.notify_all();
   }
-  engine_->abort({Code::aborted,
-                  fmt::format("rank {} closed the group with operations still under way", to_int(engine_->rank())),
-                  engine_->rank()});
+  end_pending();
 }
 
 void Progress::close() {
+  stop();
   std::call_once(closed_, [this] {
-    {
-      const std::scoped_lock lock(mutex_);
-      closing_ = true;
-      watch();
-    }
-    end_pending();
     std::unique_lock lock(mutex_);
-    changed_.notify_all();
     changed_.wait(lock, [this] { return !busy(); });  // on a caller's thread, perhaps
     lock.unlock();
     if (thread_.joinable()) {
       thread_.join();
     }
-    engine_.reset();
+    lock.lock();
+    const auto engine = std::move(engine_);
+    lock.unlock();
   });
 }
 
@@ -60,7 +63,7 @@ void Progress::submit(Task task, Done done) {
 
 /// With the lock, as the next.
 void Progress::stop_watching() {
-  if (unfinished_ == 0 && watchers_ == 0 && !closing_) {
+  if (queue_.empty() && watchers_ == 0 && !closing_) {
     gate_ &= ~kWatched;
   }
 }
@@ -74,28 +77,41 @@ void Progress::set_busy(bool busy) {
 }
 
 /// No exception may end the process: one in the middle of a collective leaves ranks out of step, so it breaks the
-/// group.
+/// group. None may leave the gate busy, either.
 template <class Run>
 Status Progress::guarded(Run&& run) {
   try {
     return run(*engine_);
   } catch (const std::exception& exception) {
-    const Error error{Code::resource_exhausted,
-                      fmt::format("an operation on rank {} failed: {}", to_int(engine_->rank()), exception.what()),
-                      engine_->rank()};
-    engine_->abort(error);
-    return error;
+    return break_group(exception.what());
+  } catch (...) {
+    return break_group("with something that is no std::exception");
   }
 }
 
-template <class Run>
-Status Progress::counted(Run&& run) {
-  auto status = guarded(run);
-  if (status) {
-    runs_.store(runs_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+Status Progress::break_group(const char* why) {
+  try {
+    const Error error{Code::resource_exhausted,
+                      fmt::format("an operation on rank {} failed: {}", to_int(engine_->rank()), why), engine_->rank()};
+    engine_->abort(error);
+    return error;
+  } catch (...) {
+    return Error{Code::resource_exhausted, "out of memory"};  // none to say more
   }
-  return status;
 }
+
+namespace {
+
+/// Whether it was never begun, so that the other ranks do not know of it.
+bool was_refused(const Status& status) {
+  return !status && (status.error().code == Code::invalid_argument || status.error().code == Code::unsupported);
+}
+
+void add(std::atomic<std::uint64_t>& number, int change) {  // one writes at a time: no need for an atomic addition
+  number.store(number.load(std::memory_order_relaxed) + static_cast<std::uint64_t>(change), std::memory_order_relaxed);
+}
+
+}  // namespace
 
 template <class Run>
 Status Progress::run_here_or_queue(Run&& run) {
@@ -103,7 +119,11 @@ Status Progress::run_here_or_queue(Run&& run) {
   if (!gate_.compare_exchange_strong(idle, kBusy, std::memory_order_acquire, std::memory_order_relaxed)) {
     return run_in_turn(run);
   }
-  auto status = counted(run);
+  add(runs_at_once_, 1);
+  auto status = guarded(run);
+  if (was_refused(status)) {
+    add(runs_at_once_, -1);
+  }
   unsigned alone = kBusy;
   if (!gate_.compare_exchange_strong(alone, 0, std::memory_order_release, std::memory_order_relaxed)) {
     const std::scoped_lock lock(mutex_);
@@ -119,19 +139,20 @@ Status Progress::run_in_turn(Run&& run) {
   if (closing_) {
     return Error{Code::aborted, "this group was shut down"};
   }
+  const bool own = std::this_thread::get_id() == thread_.get_id();
+  if (!own && !thread_.joinable()) {
+    thread_ = std::jthread([this] { loop(); });
+  }
   std::optional<Status> result;
-  queue_.push_back({[this, &run](Engine&) { return counted(run); },
+  queue_.push_back({[&run](Engine& engine) { return run(engine); },
                     [&](const Status& status) {
                       const std::scoped_lock inner(mutex_);
                       result = status;
                       changed_.notify_all();
                     }});
   ++unfinished_;
+  add(runs_in_turn_, 1);
   watch();
-  const bool own = std::this_thread::get_id() == thread_.get_id();
-  if (!own && !thread_.joinable()) {
-    thread_ = std::jthread([this] { loop(); });
-  }
   changed_.notify_all();
   while (!result) {
     if (own && !busy() && !queue_.empty()) {
@@ -139,6 +160,9 @@ Status Progress::run_in_turn(Run&& run) {
     } else {
       changed_.wait(lock);
     }
+  }
+  if (was_refused(*result)) {
+    add(runs_in_turn_, -1);
   }
   return *result;
 }
@@ -168,12 +192,13 @@ void Progress::process_front(std::unique_lock<std::mutex>& lock) {
   const auto status = guarded(item.task);
   lock.lock();
   set_busy(false);  // who was told the end may close the group: nothing is under way any more
+  stop_watching();
+  changed_.notify_all();
   lock.unlock();
   item.done(status);
   item = Item{};  // what the callback held goes before the next
   lock.lock();
   --unfinished_;
-  stop_watching();
   changed_.notify_all();
 }
 

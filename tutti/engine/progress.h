@@ -32,6 +32,9 @@ class Progress {
   /// what is run fails. Not from a thread that runs callbacks; twice is as good as once.
   void close();
 
+  /// The first half of it, on any thread: ends what is under way, and lets nothing begin any more.
+  void stop();
+
   /// Ends what is queued or running, on every rank, with Code::aborted; nothing when nothing is. Any thread.
   void end_pending();
 
@@ -47,8 +50,11 @@ class Progress {
   Status run(const Call& call, Deadline deadline);
   Status run(const Task& task);
 
-  /// How many of these have succeeded.
-  std::uint64_t runs() const { return runs_.load(std::memory_order_relaxed); }
+  /// How many of these have begun, but for those that could not be. All ranks that start things in the same order count
+  /// alike.
+  std::uint64_t runs() const {
+    return runs_at_once_.load(std::memory_order_relaxed) + runs_in_turn_.load(std::memory_order_relaxed);
+  }
 
   /// Blocks until everything that was submitted so far is over.
   void wait_idle();
@@ -62,16 +68,15 @@ class Progress {
   // Of gate_. Whoever finds it 0 may make it kBusy and run the engine, and needs nothing else. While kWatched is set,
   // it changes under the mutex alone, and who waits for a change is told.
   static constexpr unsigned kBusy = 1;     // somebody runs the engine
-  static constexpr unsigned kWatched = 2;  // something is queued or unfinished, somebody waits, or it is closing
+  static constexpr unsigned kWatched = 2;  // something is queued or taken from there, somebody waits, or it is closing
 
   template <class Run>
   Status run_here_or_queue(Run&& run);
   template <class Run>
   Status run_in_turn(Run&& run);
   template <class Run>
-  Status counted(Run&& run);
-  template <class Run>
   Status guarded(Run&& run);
+  Status break_group(const char* why);
   bool busy() const { return (gate_ & kBusy) != 0; }
   void watch() { gate_ |= kWatched; }
   void stop_watching();
@@ -81,7 +86,8 @@ class Progress {
 
   std::unique_ptr<Engine> engine_;
   std::atomic<unsigned> gate_{0};
-  std::atomic<std::uint64_t> runs_{0};  // written by who is busy
+  std::atomic<std::uint64_t> runs_at_once_{0};  // written by who made the gate busy
+  std::atomic<std::uint64_t> runs_in_turn_{0};  // written under the mutex
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Item> queue_;

@@ -85,5 +85,95 @@ TEST(Progress, ClosingEndsWhatIsUnderWay) {
   EXPECT_EQ(ended->get_future().get().error().code, Code::aborted);
 }
 
+TEST(Progress, WhatIsRunAfterTheEndFails) {
+  LocalMemories memories;
+  Progress progress(make_local_engine(memories, "test", Rank{0}, 1).value());
+  EXPECT_TRUE(progress.run({.op = Op::barrier}, soon()).ok());
+  EXPECT_EQ(progress.runs(), 1U);
+  progress.close();
+  EXPECT_EQ(progress.run({.op = Op::barrier}, soon()).error().code, Code::aborted);
+  EXPECT_EQ(progress.runs(), 1U);
+}
+
+TEST(Progress, StoppedByACallback) {
+  LocalMemories memories;
+  Progress progress(make_local_engine(memories, "test", Rank{0}, 1).value());
+  std::promise<void> stopped;
+  progress.submit({.op = Op::barrier}, soon(), [&](const Status&) {
+    progress.stop();
+    stopped.set_value();
+  });
+  stopped.get_future().wait();
+  EXPECT_EQ(progress.run({.op = Op::barrier}, soon()).error().code, Code::aborted);
+}
+
+/// Who waits for an operation must not have to wait for another one's callback, which may wait for him.
+TEST(Progress, ACallbackHoldsNobodyUp) {
+  LocalMemories memories;
+  Progress progress(make_local_engine(memories, "test", Rank{0}, 1).value());
+  std::mutex mutex;
+  std::promise<void> inside;
+  std::unique_lock held(mutex);
+  progress.submit({.op = Op::barrier}, soon(), [&](const Status&) {
+    inside.set_value();
+    const std::scoped_lock wanted(mutex);
+  });
+  inside.get_future().wait();
+  EXPECT_TRUE(progress.run({.op = Op::barrier}, soon()).ok());
+  held.unlock();
+  progress.wait_idle();
+}
+
+TEST(Progress, WhatThrowsBreaksTheGroupAndNothingElse) {
+  LocalMemories memories;
+  Progress progress(make_local_engine(memories, "test", Rank{0}, 1).value());
+  EXPECT_FALSE(progress.run([](Engine&) -> Status { throw 7; }).ok());
+  EXPECT_FALSE(progress.run({.op = Op::barrier}, soon()).ok());
+  progress.close();
+}
+
+/// Threads that wait, one that does not, and one that waits for all of them: everything runs once, nobody hangs.
+TEST(Progress, ManyThreadsAtOnce) {
+  LocalMemories memories;
+  Progress progress(make_local_engine(memories, "test", Rank{0}, 1).value());
+  constexpr int kCalls = 2003;
+  std::atomic<int> ended{0};
+  {
+    std::vector<std::jthread> threads;
+    for (int thread = 0; thread < 3; ++thread) {
+      threads.emplace_back([&] {
+        for (int i = 0; i < kCalls; ++i) {
+          EXPECT_TRUE(progress.run({.op = Op::barrier}, soon()).ok());
+        }
+      });
+    }
+    threads.emplace_back([&] {
+      for (int i = 0; i < kCalls; ++i) {
+        progress.submit({.op = Op::barrier}, soon(), [&](const Status& status) { ended += status.ok() ? 1 : 0; });
+      }
+    });
+    threads.emplace_back([&] {
+      for (int i = 0; i < 50; ++i) {
+        progress.wait_idle();
+      }
+    });
+  }
+  progress.wait_idle();
+  EXPECT_EQ(ended, kCalls);
+  EXPECT_EQ(progress.runs(), 3U * kCalls);
+}
+
+TEST(Progress, ClosingWhileOthersRunEndsThem) {
+  for (int round = 0; round < 101; ++round) {
+    LocalMemories memories;
+    Progress lonely(make_local_engine(memories, "test", Rank{0}, 2).value());
+    std::jthread caller([&] { EXPECT_FALSE(lonely.run({.op = Op::barrier}, Deadline::never()).ok()); });
+    if (round % 2 == 0) {
+      std::this_thread::sleep_for(std::chrono::microseconds(50 * round));
+    }
+    lonely.close();
+  }
+}
+
 }  // namespace
 }  // namespace tutti::engine

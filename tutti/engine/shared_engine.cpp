@@ -8,7 +8,9 @@ SharedEngine::SharedEngine(std::unique_ptr<HubHolder> holder, HubLayout layout, 
     : holder_(std::move(holder)),
       hub_(holder_->memory(), layout, rank),
       reach_(holder_->reach()),
-      collectives_(hub_, *reach_) {}
+      collectives_(hub_, *reach_) {
+  hub_.tell_cores();
+}
 
 Mailbox& SharedEngine::mailbox() {
   std::call_once(mailbox_once_, [this] { mailbox_ = std::make_unique<Mailbox>(hub_); });

@@ -17,7 +17,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 /// Whole lines only: a part of one would be read back from memory first.
 void stream_lines(std::byte* to, const std::byte* from, std::size_t bytes) {
-  const hn::ScalableTag<std::uint8_t> bytes_of_vector;
+  const hn::CappedTag<std::uint8_t, 64> bytes_of_vector;  // a line, where vectors are longer
   const std::size_t step = hn::Lanes(bytes_of_vector);
   for (std::size_t i = 0; i < bytes; i += step) {
     const auto v = hn::LoadU(bytes_of_vector, reinterpret_cast<const std::uint8_t*>(from) + i);

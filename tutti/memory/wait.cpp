@@ -16,19 +16,13 @@ long futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value,
   return ::syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), operation, value, timeout, nullptr, 0);
 }
 
-int allowed_cores() {
-  cpu_set_t cores;
-  CPU_ZERO(&cores);
-  return ::sched_getaffinity(0, sizeof cores, &cores) == 0 ? CPU_COUNT(&cores) : 1;
-}
-
 }  // namespace
 
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free && sizeof(std::atomic<std::uint32_t>) == 4);
 
-Patience Patience::for_ranks(int ranks_on_host) {
+Patience Patience::for_ranks(int ranks, int cores) {
   Patience patience;
-  if (ranks_on_host > allowed_cores()) {
+  if (ranks > cores) {
     patience.spins = 1;
     patience.yield_for = std::chrono::microseconds(30);
   }

@@ -24,7 +24,7 @@ struct Patience {
   /// How often a sleeper looks up to see whether its peers are still alive.
   std::chrono::microseconds look_up = std::chrono::milliseconds(2);
 
-  static Patience for_ranks(int ranks_on_host);
+  static Patience for_ranks(int ranks, int cores);
 };
 
 /// Wakes whoever sleeps at `bell`. To be called after the store that the sleeper waits for; costs a load when nobody

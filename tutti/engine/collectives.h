@@ -110,6 +110,8 @@ class Collectives {
 
   /// This rank's own block for that rank, where it is. Of those that have such.
   const std::byte* own_input(const Running& running, Rank taker) const;
+  /// To where it ends. What is too much for any cache goes past them: it would be read from memory first otherwise.
+  void put(const Running& running, Block to, const std::byte* from) const;
   /// To where a peer will read it.
   void lay_down(std::byte* to, const std::byte* from, std::size_t bytes) const;
 

@@ -58,9 +58,7 @@ Status Collectives::direct_copy(const Running& running, Rank from, Block to) con
   if (!source) {
     return source.error();
   }
-  if (!to.empty() && source.value() != to.data()) {
-    std::memmove(to.data(), source.value(), to.size());
-  }
+  put(running, to, source.value());
   return {};
 }
 

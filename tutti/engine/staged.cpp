@@ -97,7 +97,7 @@ void Collectives::collect(const Running& running, const Round& round) {
   const auto take = [&](Rank from, Block block) {
     const auto chunk = part(block, round.begin, round.length);
     if (!chunk.empty()) {
-      copy_bytes(chunk.data(), source(from), chunk.size());
+      put(running, chunk, source(from));
     }
   };
   switch (call.op) {

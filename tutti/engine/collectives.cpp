@@ -15,7 +15,11 @@ constexpr std::size_t kLine = 64;
 
 }  // namespace
 
-Thresholds Thresholds::for_ranks(int ranks) {
+Thresholds Thresholds::for_ranks(int ranks, bool crowded) {
+  // Where ranks take turns on cores, meeting twice takes longer than reading all of it.
+  if (crowded) {
+    return {.one_shot = std::size_t{16} << 10, .one_shot_reachable = std::size_t{4} << 10};
+  }
   // One shot reads every rank's whole input, two read and write a part of each: the more ranks, the sooner two win.
   // Measured with 2, 4, 8 and 16 ranks on 16 cores.
   return {.one_shot = ranks <= 2   ? std::size_t{65536}
@@ -31,13 +35,13 @@ Slices::Slices(std::size_t total, std::size_t ranks) : bytes(total) {
 }
 
 Collectives::Collectives(Hub& hub, const Reach& reach)
-    : hub_(hub),
-      reach_(reach),
-      thresholds_(Thresholds::for_ranks(hub.ranks())),
-      sources_(ranks()),
-      outs_(std::max<std::size_t>(ranks(), 2)),
-      factors_(ranks()) {
-  thresholds_.one_shot = std::min(thresholds_.one_shot, hub.layout().shelf_bytes);
+    : hub_(hub), reach_(reach), sources_(ranks()), outs_(std::max<std::size_t>(ranks(), 2)), factors_(ranks()) {
+  set_thresholds();
+}
+
+void Collectives::set_thresholds() {
+  thresholds_ = Thresholds::for_ranks(hub_.ranks(), hub_.is_crowded());
+  thresholds_.one_shot = std::min(thresholds_.one_shot, hub_.layout().shelf_bytes);
   thresholds_.one_shot_reachable = std::min(thresholds_.one_shot_reachable, thresholds_.one_shot);
 }
 
@@ -64,6 +68,7 @@ Status Collectives::run_checked(const Call& call, Deadline deadline) {
   }
   if (running.sequence() == 1) {
     hub_.count_cores();
+    set_thresholds();
   }
   if (auto agreed = check_notices(running); !agreed) {
     return agreed;

@@ -21,7 +21,8 @@ struct Thresholds {
   /// The same when peers could also reach it where it is.
   std::size_t one_shot_reachable = 2048;
 
-  static Thresholds for_ranks(int ranks);
+  /// `crowded`: there are more ranks than cores.
+  static Thresholds for_ranks(int ranks, bool crowded);
 };
 
 /// How an all-reduce is divided: every rank's slice begins at a cache line.
@@ -70,6 +71,7 @@ class Collectives {
   };
 
   Status run_checked(const Call& call, Deadline deadline);
+  void set_thresholds();
 
   // collectives.cpp: notices
   void write_notice(const Running& running);

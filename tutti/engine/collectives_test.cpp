@@ -29,10 +29,20 @@ class CollectivesTest : public testing::TestWithParam<Kind> {
 /// None, one, what fits a notice and just does not, odd, just too much for one shot, and several chunks with a short
 /// last one.
 std::vector<std::size_t> lengths(const Engine& engine) {
-  const auto one_shot = Thresholds::for_ranks(engine.ranks()).one_shot / sizeof(float);
+  const auto roomy = Thresholds::for_ranks(engine.ranks(), false);
+  const auto crowded = Thresholds::for_ranks(engine.ranks(), true);
+  const auto reachable = roomy.one_shot_reachable / sizeof(float);
   const auto chunk = HubLayout::for_ranks(engine.ranks()).slot_bytes / sizeof(float);
-  const auto reachable = Thresholds::for_ranks(engine.ranks()).one_shot_reachable / sizeof(float);
-  return {0, 1, 4, 5, reachable, reachable + 1, 1003, one_shot + 1, 5 * chunk + 7};
+  return {0,
+          1,
+          4,
+          5,
+          reachable,
+          reachable + 1,
+          1003,
+          roomy.one_shot / sizeof(float) + 1,
+          crowded.one_shot / sizeof(float) + 1,
+          5 * chunk + 7};
 }
 
 void expect_ok(const Status& status) { ASSERT_TRUE(status.ok()) << status.error().message; }

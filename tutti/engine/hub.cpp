@@ -132,7 +132,7 @@ BlockTable Hub::table(Rank rank, std::uint64_t sequence) const {
 /// a small operation, and a peer that falls asleep in just that instant looks up by itself soon.
 template <class There>
 void Hub::announce(There&& there) {
-  if (crowded_.load(std::memory_order_relaxed)) {
+  if (is_crowded()) {
     memory::order_before_ringing();
   }
   for (int rank = 0; rank < layout_.ranks; ++rank) {

@@ -141,10 +141,10 @@ class Hub {
   std::optional<Error> broken() const;
   bool is_broken() const;
 
-  /// Until all ranks are known to be here, that of a rank which may have to share its cores with all of them.
-  memory::Patience patience() const {
-    return crowded_.load(std::memory_order_relaxed) ? memory::Patience::for_ranks(2, 1) : memory::Patience{};
-  }
+  /// Whether there are more ranks than cores. Until all ranks are known to be here, what a rank must think which may
+  /// have to share its cores with all of them.
+  bool is_crowded() const { return crowded_.load(std::memory_order_relaxed); }
+  memory::Patience patience() const { return is_crowded() ? memory::Patience::for_ranks(2, 1) : memory::Patience{}; }
   /// On which this rank may run; before its first notice.
   void tell_cores();
   /// When all ranks have told: those that are bound to cores of their own need not fear each other.

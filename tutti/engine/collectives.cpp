@@ -35,7 +35,7 @@ Slices::Slices(std::size_t total, std::size_t ranks) : bytes(total) {
 }
 
 Collectives::Collectives(Hub& hub, const Reach& reach)
-    : hub_(hub), reach_(reach), sources_(ranks()), outs_(std::max<std::size_t>(ranks(), 2)), factors_(ranks()) {
+    : hub_(hub), reach_(reach), sources_(ranks()), outs_(ranks()), factors_(ranks()) {
   set_thresholds();
 }
 

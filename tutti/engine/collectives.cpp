@@ -7,11 +7,12 @@
 #include <fmt/format.h>
 
 #include "tutti/kernels/stream.h"
+#include "tutti/memory/line.h"
 
 namespace tutti::engine {
 namespace {
 
-constexpr std::size_t kLine = 64;
+using memory::kLine;
 
 }  // namespace
 

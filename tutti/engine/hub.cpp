@@ -7,10 +7,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "tutti/memory/line.h"
+
 namespace tutti::engine {
 namespace {
 
-constexpr std::size_t kLine = 64;
+using memory::kLine;
+
 constexpr std::size_t kHeaderBytes = 2048;
 constexpr std::size_t kBlockBytes = 2048;
 
@@ -172,7 +175,11 @@ Status Hub::await_notices(const Doing& doing, Deadline deadline) {
   const auto posted = [&](Rank rank) {
     return notice(rank, sequence).sequence.load(std::memory_order_acquire) == sequence;
   };
-  return await(posted, doing, deadline);
+  auto met = await(posted, doing, deadline);
+  // What this rank writes next, and nobody looks at any more: by then the lines are here.
+  memory::fetch_to_write(&notice(rank_, sequence + 1));
+  memory::fetch_to_write(&block(rank_).steps);
+  return met;
 }
 
 std::uint64_t Hub::step() {

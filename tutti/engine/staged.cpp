@@ -2,11 +2,12 @@
 
 #include "tutti/engine/collectives.h"
 #include "tutti/kernels/stream.h"
+#include "tutti/memory/line.h"
 
 namespace tutti::engine {
 namespace {
 
-constexpr std::size_t kLine = 64;
+using memory::kLine;
 
 /// The part of a block that lies in a round.
 template <class BlockType>

@@ -59,9 +59,8 @@ HubLayout HubLayout::for_ranks(int ranks) {
   layout.shelf_bytes = std::clamp<std::size_t>(std::bit_floor((std::size_t{1} << 20) / count), 16 << 10, 64 << 10);
   // Large enough to hide the cost of a meeting, small enough that all ranks' slots stay in cache (measured with 2, 4, 8
   // and 16 ranks); at least a line for each rank, since some operations divide a slot among them.
-  const auto fair = std::clamp<std::size_t>(std::bit_floor((std::size_t{1} << 20) / count), 128 << 10, 256 << 10);
-  const auto most = std::max<std::size_t>(std::bit_floor((std::size_t{8} << 20) / count), 16 << 10);
-  layout.slot_bytes = std::max(std::min(fair, most), round_up(kLine * count, 4096));
+  const auto fair = std::clamp<std::size_t>(std::bit_floor((std::size_t{8} << 20) / count), 16 << 10, 256 << 10);
+  layout.slot_bytes = std::max(fair, round_up(kLine * count, 4096));
   layout.mailbox_bytes =
       std::clamp<std::size_t>(std::bit_floor((std::size_t{16} << 20) / (count * count)), 256, 256 << 10);
   return layout;

@@ -4,6 +4,11 @@
 #include <limits>
 
 namespace tutti::engine {
+namespace {
+
+constexpr auto kNever = std::numeric_limits<std::uint64_t>::max();
+
+}  // namespace
 
 /// Whether the usual way takes much longer than in its trial, or so much less that the other may have gained as well.
 bool StoreTrial::surprised(const Size& size) {
@@ -19,13 +24,13 @@ bool StoreTrial::streams(std::size_t bytes) {
   auto& size = sizes_[static_cast<std::size_t>(std::bit_width(bytes)) - 1];
   last_ = &size;
   const auto place = size.count % kPeriod;
-  if (place == 0) {
-    size.trying = size.count % (kUsual * kPeriod) == 0 || surprised(size);
+  if (place == kWarmUp) {
+    size.trying = due(size.count / kPeriod) || surprised(size);
     if (size.trying) {
-      size.tried.fill(std::numeric_limits<std::uint64_t>::max());
+      size.tried.fill(kNever);
     }
   }
-  wanted_ = size.trying ? place >= kTries : size.best;
+  wanted_ = size.trying ? place >= kWarmUp + kTries : size.best;
   return wanted_;
 }
 
@@ -34,20 +39,23 @@ void StoreTrial::took(std::uint64_t time, bool streamed) {
     return;
   }
   auto& size = *last_;
-  const auto place = size.count % kPeriod;
+  const auto place = size.count % kPeriod - kWarmUp;
   ++size.count;
   if (!size.trying) {
     size.lately = streamed == wanted_ ? size.lately - size.lately / 8 + time / 8 : size.lately;
     return;
   }
   auto& tried = size.tried[streamed ? 1 : 0];
-  if (place % kTries != 0) {
+  if (place % kTries >= kUncounted) {
     tried = std::min(tried, time);
   }
   if (place + 1 == 2 * kTries) {
     size.trying = false;
-    size.best = size.tried[1] < size.tried[0];
-    size.lately = size.tried[size.best ? 1 : 0];
+    const auto [ordinary, streaming] = size.tried;
+    if (std::max(ordinary, streaming) != kNever) {
+      size.best = streaming < ordinary - ordinary / 8;  // where it wins, it wins by far
+      size.lately = size.tried[size.best ? 1 : 0];
+    }
   }
 }
 

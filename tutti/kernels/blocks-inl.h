@@ -181,39 +181,54 @@ std::size_t reduce_blocks(const Op& op, const Buffers& buffers) {
   return at;
 }
 
-/// The same for two sources and one or two outs. Two ranks are the most frequent number, and where everything lies in a
-/// near cache, looking addresses up for every block costs a quarter of the time.
-template <std::size_t kOuts, Codec C, Operation<typename C::Vector> Op>
-std::size_t reduce_blocks_of_two(const Op& op, const Buffers& buffers) {
+/// The same for a number of sources that the compiler knows, and one out or as many. Where everything lies in a near
+/// cache, looking addresses up for every block costs a quarter of the time.
+template <std::size_t kSources, std::size_t kOuts, Codec C, Operation<typename C::Vector> Op>
+std::size_t reduce_blocks_of(const Op& op, const Buffers& buffers) {
   using T = typename C::Stored;
-  const auto* first = reinterpret_cast<const T*>(buffers.sources[0]);
-  const auto* second = reinterpret_cast<const T*>(buffers.sources[1]);
-  auto* out = reinterpret_cast<T*>(buffers.outs[0]);
-  auto* last_out = reinterpret_cast<T*>(buffers.outs[kOuts - 1]);
+  const T* sources[kSources];
+  T* outs[kOuts];
+  for (std::size_t i = 0; i < kSources; ++i) {
+    sources[i] = reinterpret_cast<const T*>(buffers.sources[i]);
+  }
+  for (std::size_t i = 0; i < kOuts; ++i) {
+    outs[i] = reinterpret_cast<T*>(buffers.outs[i]);
+  }
   const std::size_t count = buffers.count;
   const std::size_t step = C::block();
   std::size_t at = 0;
   for (; at + step <= count; at += step) {
     typename C::Vector v0, v1, v2, v3;
-    begin_block<C>(op, first + at, v0, v1, v2, v3);
-    add_block<C>(op, second + at, 1, v0, v1, v2, v3);
+    begin_block<C>(op, sources[0] + at, v0, v1, v2, v3);
+#pragma GCC unroll 8
+    for (std::size_t i = 1; i < kSources; ++i) {
+      add_block<C>(op, sources[i] + at, i, v0, v1, v2, v3);
+    }
     finish_block<C>(op, v0, v1, v2, v3);
-    C::store(v0, v1, v2, v3, out + at);
-    if constexpr (kOuts == 2) {
-      C::store(v0, v1, v2, v3, last_out + at);
+#pragma GCC unroll 8
+    for (std::size_t i = 0; i < kOuts; ++i) {
+      C::store(v0, v1, v2, v3, outs[i] + at);
     }
   }
   return at;
 }
 
+/// Of the usual numbers of ranks.
+template <std::size_t kSources, Codec C, Operation<typename C::Vector> Op>
+std::size_t reduce_blocks_of(const Op& op, const Buffers& buffers) {
+  return buffers.outs.size() == 1          ? reduce_blocks_of<kSources, 1, C>(op, buffers)
+         : buffers.outs.size() == kSources ? reduce_blocks_of<kSources, kSources, C>(op, buffers)
+                                           : reduce_blocks<C>(op, buffers);
+}
+
 template <Codec C, Operation<typename C::Vector> Op>
 std::size_t reduce_whole_blocks(const Op& op, const Buffers& buffers) {
   if constexpr (C::kLight) {
-    if (buffers.sources.size() == 2 && buffers.outs.size() == 1) {
-      return reduce_blocks_of_two<1, C>(op, buffers);
-    }
-    if (buffers.sources.size() == 2 && buffers.outs.size() == 2) {
-      return reduce_blocks_of_two<2, C>(op, buffers);
+    switch (buffers.sources.size()) {
+      case 2: return reduce_blocks_of<2, C>(op, buffers);
+      case 4: return reduce_blocks_of<4, C>(op, buffers);
+      case 8: return reduce_blocks_of<8, C>(op, buffers);
+      default: break;
     }
   }
   return reduce_blocks<C>(op, buffers);

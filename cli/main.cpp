@@ -15,6 +15,7 @@
 #include "cli/doctor.h"
 #include "cli/host_agent.h"
 #include "cli/parse.h"
+#include "cli/plan_command.h"
 #include "cli/run_command.h"
 #include "tutti/version.h"
 
@@ -69,6 +70,7 @@ struct Command {
 constexpr Command kCommands[] = {
     {"run", "run a program as the ranks of a job", run},
     {"bench", "measure collectives", tutti::cli::bench_command},
+    {"plan", "show and prove the plans of collectives", tutti::cli::plan_command},
     {"doctor", "tell what this machine has, and what that means for a run", doctor},
     {"host-agent", nullptr, host_agent},
 };

@@ -188,6 +188,7 @@ Backend::WorkPtr Backend::submit_task(const Operation& operation, engine::Progre
 c10::intrusive_ptr<BackendWork> Backend::make_work(c10d::OpType type, const char* title, const Tensors& outputs,
                                                    std::uint64_t sequence) {
   auto work = c10::make_intrusive<BackendWork>(rank_, type, title, outputs, sequence);
+  work->set_progress({core_, progress_});
   const std::scoped_lock lock(coalescing_mutex_);
   if (coalescing_) {
     coalescing_->push_back(work);
@@ -265,12 +266,8 @@ c10d::ErrorType Backend::getError() {
 }
 
 void Backend::abort() {
-  if (is_forked()) {
-    return;
-  }
-  const std::shared_lock lock(core_->open_mutex);
-  if (core_->open) {
-    progress_->engine().abort({Code::aborted, fmt::format("rank {} aborted the group", rank_), Rank{rank_}});
+  if (!is_forked()) {
+    progress_->abort({Code::aborted, fmt::format("rank {} aborted the group", rank_), Rank{rank_}});
   }
 }
 

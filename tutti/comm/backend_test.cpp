@@ -185,6 +185,27 @@ TEST(BackendTest, AbortEndsWhatIsInFlight) {
   EXPECT_THAT(message, HasSubstr("seen"));
 }
 
+TEST(BackendTest, AbortOfAWorkEndsItOnAllRanks) {
+  run_ranks(2, [](Group& group) {
+    auto inner = group.subgroup({Rank{0}, Rank{1}});
+    auto backend = backend_of(*inner);
+    std::vector<at::Tensor> tensors{torch::ones({3})};
+    auto over = backend->allreduce(tensors, {});
+    over->wait(std::chrono::seconds(30));
+    over->abort();  // too late to matter
+    inner->barrier().wait();
+    group.barrier().wait();
+    if (group.rank() == Rank{0}) {
+      auto work = backend->allreduce(tensors, {});
+      work->abort();
+      EXPECT_THAT(complaint([&] { work->wait(std::chrono::seconds(30)); }), HasSubstr("rank 0 aborted operation"));
+    } else {
+      EXPECT_THAT(complaint([&] { inner->barrier().wait(); }), HasSubstr("rank 0 aborted operation"));
+    }
+    group.barrier().wait();  // other groups go on
+  });
+}
+
 TEST(BackendTest, LettingGoOfAGroupTellsTheOthers) {
   run_ranks(2, [](Group& group) {
     auto inner = group.subgroup({Rank{0}, Rank{1}});

@@ -2,6 +2,7 @@
 
 #include <ATen/core/jit_type.h>
 #include <ATen/record_function.h>
+#include <fmt/format.h>
 
 #include "tutti/comm/exception.h"
 
@@ -60,6 +61,13 @@ c10::intrusive_ptr<c10::ivalue::Future> BackendWork::getFuture() {
   return future_;
 }
 
+void BackendWork::abort() {
+  const auto progress = process_ == process_generation() ? progress_.lock() : nullptr;
+  if (progress && !isCompleted()) {
+    progress->abort({Code::aborted, fmt::format("rank {} aborted operation {}", rank_, sequence_), Rank{rank_}});
+  }
+}
+
 float BackendWork::getDuration() const {
   const std::scoped_lock lock(future_mutex_);
   TORCH_CHECK(over_, "getDuration: the operation is not over yet; wait for it first");
@@ -76,6 +84,12 @@ JoinedWork::JoinedWork(std::vector<c10::intrusive_ptr<c10d::Work>> parts)
 
 bool JoinedWork::isCompleted() {
   return std::all_of(parts_.begin(), parts_.end(), [](const auto& part) { return part->isCompleted(); });
+}
+
+void JoinedWork::abort() {
+  for (const auto& part : parts_) {
+    part->abort();
+  }
 }
 
 bool JoinedWork::isSuccess() const {

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <exception>
+#include <memory>
 #include <mutex>
 #include <vector>
 
@@ -9,6 +10,8 @@
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
 #include "tutti/base/error.h"
+#include "tutti/base/forked.h"
+#include "tutti/engine/progress.h"
 
 namespace tutti {
 
@@ -24,6 +27,13 @@ class BackendWork final : public c10d::Work {
   /// For a receive from any rank: where the message came from.
   void set_source(int rank) { source_ = rank; }
 
+  /// By what it is run, while that is there; for `abort`.
+  void set_progress(const std::shared_ptr<engine::Progress>& progress) { progress_ = progress; }
+
+  /// Ends it with an error, if it is not over. A collective that one rank leaves is over for all, and so is its group:
+  /// whatever else is under way there ends as well, on every rank.
+  void abort() override;
+
   std::vector<at::Tensor> result() override { return outputs_; }
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
   int sourceRank() const override { return source_; }
@@ -38,6 +48,8 @@ class BackendWork final : public c10d::Work {
 
   std::vector<at::Tensor> outputs_;
   std::uint64_t sequence_;
+  std::uint64_t process_ = process_generation();
+  std::weak_ptr<engine::Progress> progress_;
   int source_ = -1;
   std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
   mutable std::mutex future_mutex_;
@@ -55,6 +67,7 @@ class JoinedWork final : public c10d::Work {
   bool isCompleted() override;
   bool isSuccess() const override;
   std::exception_ptr exception() const override;
+  void abort() override;
   std::vector<at::Tensor> result() override;
   bool wait(std::chrono::milliseconds timeout) override;
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;

@@ -16,6 +16,13 @@ void Progress::end_pending() {
   }
 }
 
+void Progress::abort(const Error& why) {
+  const std::scoped_lock lock(mutex_);
+  if (engine_) {
+    engine_->abort(why);
+  }
+}
+
 void Progress::stop() {
   {
     const std::scoped_lock lock(mutex_);

@@ -38,6 +38,10 @@ class Progress {
   /// Ends what is queued or running, on every rank, with Code::aborted; nothing when nothing is. Any thread.
   void end_pending();
 
+  /// Breaks the group with this error: what is under way and what comes later ends with it, on every rank. Any thread;
+  /// nothing after `close`.
+  void abort(const Error& why);
+
   /// Whether the calling thread is one that runs this group's callbacks.
   bool on_own_thread() const;
 

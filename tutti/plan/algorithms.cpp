@@ -1,0 +1,391 @@
+#include "tutti/plan/algorithms.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <numeric>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "tutti/plan/rooted.h"
+#include "tutti/plan/team.h"
+
+namespace tutti::plan {
+namespace {
+
+/// A way to do an operation: into how many pieces a block is divided, and the steps.
+struct Way {
+  Algorithm algorithm;
+  Op op;
+  std::uint32_t (*pieces)(const Request&);
+  void (*write)(Builder&, const Request&);
+};
+
+std::uint32_t ranks_of(const Request& request) { return static_cast<std::uint32_t>(request.ranks); }
+std::uint32_t one(const Request&) { return 1; }
+std::uint32_t by_chunks(const Request& request) { return request.chunks; }
+std::uint32_t by_two_chunks(const Request& request) { return 2 * request.chunks; }
+std::uint32_t by_ranks(const Request& request) { return ranks_of(request); }
+std::uint32_t by_ranks_and_chunks(const Request& request) { return ranks_of(request) * request.chunks; }
+std::uint32_t by_power_of_two(const Request& request) { return std::bit_floor(ranks_of(request)); }
+
+Team everybody(const Builder& builder) { return Team::of_all(builder.shape().ranks, builder.me()); }
+Team from_root(const Builder& builder) {
+  return Team::of_all(builder.shape().ranks, builder.me(), builder.shape().root);
+}
+
+using AllReduce = void (*)(Builder&, const Team&, Span, Span, unsigned);
+
+template <void (*kAllReduce)(Builder&, const Team&, Span, Span)>
+void without_chunks(Builder& builder, const Team& team, Span from, Span to, unsigned) {
+  kAllReduce(builder, team, from, to);
+}
+
+template <AllReduce kAllReduce>
+void all_reduce(Builder& builder, const Request& request) {
+  kAllReduce(builder, everybody(builder), builder.input(), builder.output(), request.chunks);
+}
+
+constexpr auto one_shot = without_chunks<one_shot_all_reduce>;
+constexpr auto two_shot = without_chunks<two_shot_all_reduce>;
+constexpr auto halving_doubling = without_chunks<halving_doubling_all_reduce>;
+
+std::uint32_t hybrid_pieces(const Request& request);
+void hybrid_all_reduce(Builder& builder, const Request& request);
+
+Slices blocks(const Builder& builder, Buffer buffer) {
+  return [pieces = builder.shape().pieces, buffer](std::size_t block) {
+    return Span{buffer, static_cast<std::uint32_t>(block) * pieces, pieces};
+  };
+}
+
+/// Sums on their way lie in memory of the runner's, the last in the output.
+template <class Movement>
+void reduce_scatter(Builder& builder, const Movement& movement) {
+  const auto team = everybody(builder);
+  const auto partial = builder.scratch(builder.shape().pieces * static_cast<std::uint32_t>(builder.shape().ranks));
+  movement(team, blocks(builder, Buffer::input), [&, own = team.me](std::size_t block) {
+    return block == own ? builder.output() : partial.part(block, team.size());
+  });
+}
+
+void write_ring_reduce_scatter(Builder& builder, const Request& request) {
+  reduce_scatter(builder, [&](const Team& team, const Slices& from, const Slices& to) {
+    ring_reduce_scatter(builder, team, from, to, request.chunks);
+  });
+}
+
+void write_direct_reduce_scatter(Builder& builder, const Request&) {
+  direct_reduce_scatter(builder, everybody(builder), blocks(builder, Buffer::input),
+                        [&](std::size_t) { return builder.output(); });
+}
+
+void write_ring_all_gather(Builder& builder, const Request& request) {
+  builder.copy(builder.output(to_index(builder.me())), builder.input());
+  ring_all_gather(builder, everybody(builder), blocks(builder, Buffer::output), request.chunks);
+}
+
+void write_direct_all_gather(Builder& builder, const Request&) {
+  builder.copy(builder.output(to_index(builder.me())), builder.input());
+  direct_all_gather(builder, everybody(builder), blocks(builder, Buffer::output));
+}
+
+void write_direct_all_to_all(Builder& builder, const Request&) {
+  const auto team = everybody(builder);
+  const auto n = team.size();
+  builder.copy(builder.output(team.me), builder.input(team.me));
+  for (std::size_t i = 1; i < n; ++i) {
+    const auto place = (team.me + i) % n;
+    builder.send(team.at(place), builder.input(place));
+  }
+  for (std::size_t i = 1; i < n; ++i) {
+    const auto place = (team.me + n - i) % n;
+    builder.receive(team.at(place), builder.output(place));
+  }
+}
+
+/// Block j is to go j ranks further. At each step those blocks whose way has that bit go that far, side by side.
+void write_bruck_all_to_all(Builder& builder, const Request&) {
+  const auto team = everybody(builder);
+  const auto n = team.size();
+  const auto pieces = builder.shape().pieces;
+  const auto held = builder.scratch(pieces * static_cast<std::uint32_t>(n));
+  for (std::size_t way = 0; way < n; ++way) {
+    builder.copy(held.part(way, n), builder.input((team.me + way) % n));
+  }
+  for (std::size_t bit = 1; bit < n; bit *= 2) {
+    std::vector<std::size_t> going;
+    for (std::size_t way = 0; way < n; ++way) {
+      if ((way & bit) != 0) {
+        going.push_back(way);
+      }
+    }
+    const auto packed = builder.scratch(pieces * static_cast<std::uint32_t>(going.size()));
+    const auto incoming = builder.scratch(packed.count);
+    for (std::size_t i = 0; i < going.size(); ++i) {
+      builder.copy(packed.part(i, going.size()), held.part(going[i], n));
+    }
+    builder.send(team.at(team.me + bit), packed);
+    builder.receive(team.at(team.me + n - bit), incoming, {Buffer::input, 0, incoming.count});
+    for (std::size_t i = 0; i < going.size(); ++i) {
+      builder.copy(held.part(going[i], n), incoming.part(i, going.size()));
+    }
+  }
+  for (std::size_t way = 0; way < n; ++way) {
+    builder.copy(builder.output((team.me + n - way) % n), held.part(way, n));
+  }
+}
+
+constexpr std::array kWays{
+    Way{Algorithm::ring, Op::all_reduce, by_ranks_and_chunks, all_reduce<ring_all_reduce>},
+    Way{Algorithm::tree, Op::all_reduce, by_chunks, all_reduce<tree_all_reduce>},
+    Way{Algorithm::double_tree, Op::all_reduce, by_two_chunks, all_reduce<double_tree_all_reduce>},
+    Way{Algorithm::recursive_doubling, Op::all_reduce, by_chunks, all_reduce<recursive_doubling_all_reduce>},
+    Way{Algorithm::halving_doubling, Op::all_reduce, by_power_of_two, all_reduce<halving_doubling>},
+    Way{Algorithm::one_shot, Op::all_reduce, one, all_reduce<one_shot>},
+    Way{Algorithm::direct, Op::all_reduce, by_ranks, all_reduce<two_shot>},
+    Way{Algorithm::hybrid, Op::all_reduce, hybrid_pieces, hybrid_all_reduce},
+    Way{Algorithm::ring, Op::reduce_scatter, by_chunks, write_ring_reduce_scatter},
+    Way{Algorithm::direct, Op::reduce_scatter, one, write_direct_reduce_scatter},
+    Way{Algorithm::ring, Op::all_gather, by_chunks, write_ring_all_gather},
+    Way{Algorithm::direct, Op::all_gather, one, write_direct_all_gather},
+    Way{Algorithm::direct, Op::all_to_all, one, write_direct_all_to_all},
+    Way{Algorithm::bruck, Op::all_to_all, one, write_bruck_all_to_all},
+    Way{Algorithm::tree, Op::broadcast, by_chunks,
+        [](Builder& builder, const Request& request) { tree_broadcast(builder, from_root(builder), request.chunks); }},
+    Way{Algorithm::binomial, Op::broadcast, one,
+        [](Builder& builder, const Request&) { binomial_broadcast(builder, from_root(builder)); }},
+    Way{Algorithm::direct, Op::broadcast, one,
+        [](Builder& builder, const Request&) { direct_broadcast(builder, from_root(builder)); }},
+    Way{Algorithm::scatter_gather, Op::broadcast, by_ranks_and_chunks,
+        [](Builder& builder, const Request& request) {
+          scatter_gather_broadcast(builder, from_root(builder), request.chunks);
+        }},
+    Way{Algorithm::tree, Op::reduce, by_chunks,
+        [](Builder& builder, const Request& request) { tree_reduce(builder, from_root(builder), request.chunks); }},
+    Way{Algorithm::direct, Op::reduce, one,
+        [](Builder& builder, const Request&) { direct_reduce(builder, from_root(builder)); }},
+    Way{Algorithm::scatter_gather, Op::reduce, by_ranks_and_chunks,
+        [](Builder& builder, const Request& request) {
+          scatter_gather_reduce(builder, from_root(builder), request.chunks);
+        }},
+    Way{Algorithm::direct, Op::gather, one,
+        [](Builder& builder, const Request&) { direct_gather(builder, from_root(builder)); }},
+    Way{Algorithm::binomial, Op::gather, one,
+        [](Builder& builder, const Request&) { binomial_gather(builder, from_root(builder)); }},
+    Way{Algorithm::direct, Op::scatter, one,
+        [](Builder& builder, const Request&) { direct_scatter(builder, from_root(builder)); }},
+    Way{Algorithm::binomial, Op::scatter, one,
+        [](Builder& builder, const Request&) { binomial_scatter(builder, from_root(builder)); }},
+};
+
+const Way* find_way(Algorithm algorithm, Op op) {
+  const auto found = std::find_if(kWays.begin(), kWays.end(),
+                                  [&](const Way& way) { return way.algorithm == algorithm && way.op == op; });
+  return found == kWays.end() ? nullptr : &*found;
+}
+
+constexpr std::array<std::pair<Algorithm, std::string_view>, 11> kNames{{
+    {Algorithm::ring, "ring"},
+    {Algorithm::tree, "tree"},
+    {Algorithm::double_tree, "double_tree"},
+    {Algorithm::recursive_doubling, "recursive_doubling"},
+    {Algorithm::halving_doubling, "halving_doubling"},
+    {Algorithm::one_shot, "one_shot"},
+    {Algorithm::direct, "direct"},
+    {Algorithm::binomial, "binomial"},
+    {Algorithm::scatter_gather, "scatter_gather"},
+    {Algorithm::bruck, "bruck"},
+    {Algorithm::hybrid, "hybrid"},
+}};
+
+AllReduce outer_of(Algorithm algorithm) {
+  switch (algorithm) {
+    case Algorithm::ring: return ring_all_reduce;
+    case Algorithm::tree: return tree_all_reduce;
+    case Algorithm::double_tree: return double_tree_all_reduce;
+    case Algorithm::recursive_doubling: return recursive_doubling_all_reduce;
+    case Algorithm::halving_doubling: return halving_doubling;
+    case Algorithm::one_shot: return one_shot;
+    case Algorithm::direct: return two_shot;
+    default: return nullptr;
+  }
+}
+
+/// Each leader's part is divided as the algorithm between hosts wants it, and for a ring inside of hosts, as that does.
+std::uint32_t hybrid_pieces(const Request& request) {
+  auto outer = request;
+  outer.ranks = static_cast<int>(request.hosts.size());
+  auto pieces = find_way(request.outer, Op::all_reduce)->pieces(outer);
+  pieces = std::lcm(pieces, request.chunks);
+  if (request.inner == Algorithm::ring) {
+    for (const auto& host : request.hosts) {
+      pieces = std::lcm(pieces, static_cast<std::uint32_t>(host.size()) * request.chunks);
+    }
+  }
+  return pieces * request.leaders;
+}
+
+/// The sum of a host's part goes to its leader.
+void reduce_inside(Builder& builder, const Team& host, const Request& request, Span from, Span to) {
+  switch (request.inner) {
+    case Algorithm::ring: ring_reduce_to_first(builder, host, from, to, request.chunks); return;
+    case Algorithm::tree:
+      tree_reduce(builder, host, binary_branch(host.size(), host.me), from, to, request.chunks);
+      return;
+    default: direct_reduce(builder, host, from, to); return;
+  }
+}
+
+void broadcast_inside(Builder& builder, const Team& host, const Request& request, Span to) {
+  switch (request.inner) {
+    case Algorithm::ring: ring_broadcast_from_first(builder, host, to, request.chunks); return;
+    case Algorithm::tree:
+      tree_broadcast(builder, host, binary_branch(host.size(), host.me), to, request.chunks);
+      return;
+    default: direct_broadcast(builder, host, to); return;
+  }
+}
+
+void hybrid_all_reduce(Builder& builder, const Request& request) {
+  const auto leaders = request.leaders;
+  const auto host = std::find_if(request.hosts.begin(), request.hosts.end(), [&](const auto& ranks) {
+    return std::find(ranks.begin(), ranks.end(), builder.me()) != ranks.end();
+  });
+  const auto led_by = [&](unsigned leader) {
+    auto members = *host;
+    std::rotate(members.begin(), members.begin() + leader, members.end());
+    return *Team::of(std::move(members), builder.me());
+  };
+  for (unsigned leader = 0; leader < leaders; ++leader) {
+    reduce_inside(builder, led_by(leader), request, builder.input().part(leader, leaders),
+                  builder.output().part(leader, leaders));
+  }
+  for (unsigned leader = 0; leader < leaders; ++leader) {
+    std::vector<Rank> between;
+    for (const auto& ranks : request.hosts) {
+      between.push_back(ranks[leader]);
+    }
+    if (const auto team = Team::of(std::move(between), builder.me())) {
+      const auto part = builder.output().part(leader, leaders);
+      outer_of(request.outer)(builder, *team, part, part, request.chunks);
+    }
+  }
+  for (unsigned leader = 0; leader < leaders; ++leader) {
+    broadcast_inside(builder, led_by(leader), request, builder.output().part(leader, leaders));
+  }
+}
+
+Status check_hosts(const Request& request) {
+  std::vector<int> seen(static_cast<std::size_t>(request.ranks), 0);
+  auto smallest = static_cast<std::size_t>(request.ranks);
+  for (const auto& host : request.hosts) {
+    smallest = std::min(smallest, host.size());
+    for (const auto rank : host) {
+      if (to_int(rank) < 0 || to_int(rank) >= request.ranks) {
+        return Error{Code::invalid_argument,
+                     fmt::format("hybrid: a host has rank {} of {}", to_int(rank), request.ranks)};
+      }
+      ++seen[to_index(rank)];
+    }
+  }
+  if (std::any_of(seen.begin(), seen.end(), [](int times) { return times != 1; })) {
+    return Error{Code::invalid_argument, "hybrid: every rank has to be on one host"};
+  }
+  if (request.leaders < 1 || request.leaders > smallest) {
+    return Error{Code::invalid_argument,
+                 fmt::format("hybrid: {} leaders, but the smallest host has {} ranks", request.leaders, smallest)};
+  }
+  if (request.inner != Algorithm::direct && request.inner != Algorithm::ring && request.inner != Algorithm::tree) {
+    return Error{Code::invalid_argument, fmt::format("hybrid: inside of a host there are direct, ring and tree, not {}",
+                                                     to_string(request.inner))};
+  }
+  if (outer_of(request.outer) == nullptr) {
+    return Error{Code::invalid_argument,
+                 fmt::format("hybrid: {} is no all_reduce between hosts", to_string(request.outer))};
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string_view to_string(Algorithm algorithm) { return kNames[static_cast<std::size_t>(algorithm)].second; }
+
+Result<Algorithm> parse_algorithm(std::string_view text) {
+  std::vector<std::string_view> names;
+  for (const auto& [algorithm, name] : kNames) {
+    if (name == text) {
+      return algorithm;
+    }
+    names.push_back(name);
+  }
+  return Error{Code::invalid_argument, fmt::format("no algorithm '{}'; there are {}", text, fmt::join(names, ", "))};
+}
+
+bool can(Algorithm algorithm, Op op) { return find_way(algorithm, op) != nullptr; }
+
+std::vector<Algorithm> algorithms_for(Op op) {
+  std::vector<Algorithm> algorithms;
+  for (const auto& way : kWays) {
+    if (way.op == op) {
+      algorithms.push_back(way.algorithm);
+    }
+  }
+  return algorithms;
+}
+
+Status check(const Request& request) {
+  if (request.ranks < 1) {
+    return Error{Code::invalid_argument, fmt::format("a plan for {} ranks", request.ranks)};
+  }
+  if (to_int(request.root) < 0 || to_int(request.root) >= request.ranks) {
+    return Error{Code::invalid_argument, fmt::format("root {} of {} ranks", to_int(request.root), request.ranks)};
+  }
+  if (request.chunks < 1) {
+    return Error{Code::invalid_argument, "a plan has at least one chunk"};
+  }
+  if (!can(request.algorithm, request.op)) {
+    std::vector<std::string_view> names;
+    for (const auto algorithm : algorithms_for(request.op)) {
+      names.push_back(to_string(algorithm));
+    }
+    return Error{Code::invalid_argument, fmt::format("no {} for {}; there are {}", to_string(request.algorithm),
+                                                     to_string(request.op), fmt::join(names, ", "))};
+  }
+  return request.algorithm == Algorithm::hybrid ? check_hosts(request) : Status{};
+}
+
+Result<Shape> shape_of(const Request& request) {
+  if (auto good = check(request); !good) {
+    return good.error();
+  }
+  return Shape{.op = request.op,
+               .ranks = request.ranks,
+               .root = request.root,
+               .pieces = find_way(request.algorithm, request.op)->pieces(request)};
+}
+
+Result<Program> build(const Request& request, Rank rank) {
+  const auto shape = shape_of(request);
+  if (!shape) {
+    return shape.error();
+  }
+  Builder builder(shape.value(), rank);
+  find_way(request.algorithm, request.op)->write(builder, request);
+  return std::move(builder).take();
+}
+
+Result<Plan> build(const Request& request) {
+  const auto shape = shape_of(request);
+  if (!shape) {
+    return shape.error();
+  }
+  Plan plan{.shape = shape.value(), .programs = {}};
+  for (int rank = 0; rank < request.ranks; ++rank) {
+    plan.programs.push_back(build(request, Rank{rank}).value());
+  }
+  return plan;
+}
+
+}  // namespace tutti::plan

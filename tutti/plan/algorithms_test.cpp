@@ -1,0 +1,147 @@
+#include "tutti/plan/algorithms.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tutti/plan/prove.h"
+#include "tutti/plan/rehearse.h"
+#include "tutti/plan/team.h"
+
+namespace tutti::plan {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr std::array kOps{Op::all_reduce, Op::reduce_scatter, Op::all_gather, Op::broadcast,
+                          Op::reduce,     Op::all_to_all,     Op::gather,     Op::scatter};
+
+/// Hosts of one to three ranks, and more, in turn; their ranks not next to each other.
+std::vector<std::vector<Rank>> some_hosts(int ranks, std::size_t count) {
+  std::vector<std::vector<Rank>> hosts(count);
+  for (int rank = 0; rank < ranks; ++rank) {
+    hosts[static_cast<std::size_t>(rank) % count].push_back(Rank{rank});
+  }
+  return hosts;
+}
+
+std::string name_of(const Request& request) {
+  return fmt::format("{} {}, {} ranks, root {}, {} chunks", to_string(request.algorithm), to_string(request.op),
+                     request.ranks, to_int(request.root), request.chunks);
+}
+
+void expect_proved(const Request& request) {
+  const auto plan = build(request);
+  ASSERT_TRUE(plan) << name_of(request) << ": " << plan.error().message;
+  const auto flaw = prove(plan.value());
+  EXPECT_FALSE(flaw) << name_of(request) << ": " << to_string(flaw->kind) << ": " << flaw->sentence;
+}
+
+class EveryOp : public testing::TestWithParam<Op> {};
+
+TEST_P(EveryOp, EveryPlanUpTo64RanksIsProved) {
+  for (const auto algorithm : algorithms_for(GetParam())) {
+    for (int ranks = 1; ranks <= 64; ++ranks) {
+      Request request{.op = GetParam(), .algorithm = algorithm, .ranks = ranks};
+      request.root = Rank{has_root(request.op) ? ranks * 2 / 3 : 0};
+      request.chunks = ranks % 3 == 0 ? 3 : 1;
+      request.hosts = some_hosts(ranks, static_cast<std::size_t>((ranks + 2) / 3));
+      expect_proved(request);
+    }
+  }
+}
+
+TEST_P(EveryOp, EveryPlanGivesTheResultInAnyOrder) {
+  for (const auto algorithm : algorithms_for(GetParam())) {
+    for (const int ranks : {1, 2, 3, 5, 8, 13}) {
+      Request request{.op = GetParam(), .algorithm = algorithm, .ranks = ranks, .root = Rank{ranks - 1}, .chunks = 2};
+      request.hosts = some_hosts(ranks, static_cast<std::size_t>((ranks + 2) / 3));
+      const auto plan = build(request).value();
+      for (unsigned seed = 0; seed < 6; ++seed) {
+        const auto wrong = rehearse(plan, {.seed = seed, .buffered = seed % 2 == 1, .same_memory = seed >= 3});
+        EXPECT_FALSE(wrong) << name_of(request) << ": " << *wrong;
+      }
+    }
+  }
+}
+
+std::string op_name(const testing::TestParamInfo<Op>& info) { return std::string(to_string(info.param)); }
+
+INSTANTIATE_TEST_SUITE_P(Plans, EveryOp, testing::ValuesIn(kOps), op_name);
+
+TEST(Hybrid, AnyInnerAndOuterAndSeveralLeaders) {
+  for (const auto inner : {Algorithm::direct, Algorithm::ring, Algorithm::tree}) {
+    for (const auto outer : {Algorithm::ring, Algorithm::tree, Algorithm::double_tree, Algorithm::recursive_doubling,
+                             Algorithm::halving_doubling, Algorithm::one_shot, Algorithm::direct}) {
+      for (const unsigned leaders : {1, 2, 3}) {
+        expect_proved({.algorithm = Algorithm::hybrid,
+                       .ranks = 11,
+                       .chunks = 2,
+                       .hosts = some_hosts(11, 3),
+                       .inner = inner,
+                       .outer = outer,
+                       .leaders = leaders});
+      }
+    }
+  }
+}
+
+TEST(Trees, NobodyStandsAboveOthersInBoth) {
+  for (std::size_t size = 1; size <= 70; ++size) {
+    std::size_t edges = 0;
+    for (std::size_t place = 0; place < size; ++place) {
+      const auto first = double_branch(size, place, false);
+      const auto second = double_branch(size, place, true);
+      EXPECT_TRUE(size <= 2 || first.children.empty() || second.children.empty()) << size << " " << place;
+      edges += first.children.size() + second.children.size();
+      for (const auto child : first.children) {
+        EXPECT_EQ(double_branch(size, child, false).parent, place);
+      }
+      for (const auto child : second.children) {
+        EXPECT_EQ(double_branch(size, child, true).parent, place);
+      }
+    }
+    EXPECT_EQ(edges, 2 * (size - 1));
+  }
+}
+
+std::string complaint(const Request& request) {
+  const auto status = check(request);
+  return status ? "" : status.error().message;
+}
+
+TEST(Requests, BadOnesAreRefusedWithASentence) {
+  EXPECT_THAT(complaint({.ranks = 0}), HasSubstr("a plan for 0 ranks"));
+  EXPECT_THAT(complaint({.ranks = 3, .root = Rank{3}}), HasSubstr("root 3 of 3 ranks"));
+  EXPECT_THAT(complaint({.ranks = 3, .chunks = 0}), HasSubstr("at least one chunk"));
+  EXPECT_THAT(complaint({.op = Op::gather, .algorithm = Algorithm::ring, .ranks = 3}),
+              HasSubstr("no ring for gather; there are direct, binomial"));
+  Request hybrid{.algorithm = Algorithm::hybrid, .ranks = 4, .hosts = {{Rank{0}, Rank{1}}, {Rank{2}}}};
+  EXPECT_THAT(complaint(hybrid), HasSubstr("every rank has to be on one host"));
+  hybrid.hosts[1].push_back(Rank{3});
+  EXPECT_EQ(complaint(hybrid), "");
+  hybrid.leaders = 3;
+  EXPECT_THAT(complaint(hybrid), HasSubstr("3 leaders, but the smallest host has 2 ranks"));
+  hybrid.leaders = 1;
+  hybrid.inner = Algorithm::bruck;
+  EXPECT_THAT(complaint(hybrid), HasSubstr("not bruck"));
+  hybrid.inner = Algorithm::tree;
+  hybrid.outer = Algorithm::hybrid;
+  EXPECT_THAT(complaint(hybrid), HasSubstr("hybrid is no all_reduce between hosts"));
+  hybrid.hosts[1][1] = Rank{4};
+  EXPECT_THAT(complaint(hybrid), HasSubstr("rank 4 of 4"));
+}
+
+TEST(Requests, NamesAreReadBack) {
+  for (const auto op : kOps) {
+    EXPECT_EQ(parse_op(to_string(op)).value(), op);
+    for (const auto algorithm : algorithms_for(op)) {
+      EXPECT_EQ(parse_algorithm(to_string(algorithm)).value(), algorithm);
+    }
+  }
+  EXPECT_THAT(parse_op("all_ruduce").error().message, HasSubstr("there are all_reduce,"));
+  EXPECT_THAT(parse_algorithm("rong").error().message, HasSubstr("there are ring,"));
+}
+
+}  // namespace
+}  // namespace tutti::plan

@@ -63,6 +63,7 @@ HubLayout HubLayout::for_ranks(int ranks) {
   layout.slot_bytes = std::max(fair, round_up(kLine * count, 4096));
   layout.mailbox_bytes =
       std::clamp<std::size_t>(std::bit_floor((std::size_t{16} << 20) / (count * count)), 256, 256 << 10);
+  layout.link_bytes = layout.mailbox_bytes;
   return layout;
 }
 
@@ -83,10 +84,16 @@ std::size_t HubLayout::slot(Rank rank, unsigned which) const {
 std::size_t HubLayout::mailbox(Rank from, Rank to) const {
   const auto mailboxes = round_up(slot(Rank{ranks}, 0), 4096);
   const auto pair = to_index(from) * static_cast<std::size_t>(ranks) + to_index(to);
-  return mailboxes + pair * round_up(sizeof(MailboxRing) + mailbox_bytes, kLine);
+  return mailboxes + pair * round_up(sizeof(RingWords) + mailbox_bytes, kLine);
 }
 
-std::size_t HubLayout::total_bytes() const { return round_up(mailbox(Rank{ranks}, Rank{0}), 4096); }
+std::size_t HubLayout::link(Rank from, Rank to) const {
+  const auto links = round_up(mailbox(Rank{ranks}, Rank{0}), 4096);
+  const auto pair = to_index(from) * static_cast<std::size_t>(ranks) + to_index(to);
+  return links + pair * round_up(sizeof(RingWords) + link_bytes, kLine);
+}
+
+std::size_t HubLayout::total_bytes() const { return round_up(link(Rank{ranks}, Rank{0}), 4096); }
 
 Hub::Hub(std::byte* memory, HubLayout layout, Rank rank) : memory_(memory), layout_(layout), rank_(rank) {
   static_assert(sizeof(Header) <= kHeaderBytes && sizeof(RankBlock) <= kBlockBytes);
@@ -115,8 +122,9 @@ memory::Bell& Hub::bell(Rank rank) const { return block(rank).bell; }
 
 memory::Bell& Hub::mail_bell(Rank rank) const { return block(rank).mail_bell; }
 
-MailboxRing& Hub::ring(Rank from, Rank to) const {
-  return *reinterpret_cast<MailboxRing*>(memory_ + layout_.mailbox(from, to));
+ByteRing Hub::ring_at(std::size_t offset, std::size_t bytes) const {
+  auto* at = memory_ + offset;
+  return {reinterpret_cast<RingWords*>(at), at + sizeof(RingWords), bytes};
 }
 
 Particulars& Hub::particulars(Rank rank, std::uint64_t sequence) const { return block(rank).particulars[sequence % 2]; }
@@ -232,12 +240,10 @@ Status Hub::await_asleep(const std::function<bool(Rank)>& there, const Doing& do
     }
     return true;
   };
-  std::optional<Error> gone;
   const auto give_up = [&] {
-    for (const auto peer : missing()) {
-      gone = gone ? gone : lost(peer, doing.text());
-    }
-    return gone || is_broken();
+    const auto who = missing();
+    return is_broken() ||
+           std::any_of(who.begin(), who.end(), [&](Rank peer) { return lost(peer, doing.text()).has_value(); });
   };
   const memory::Patience asleep{.spins = 0, .yield_for = {}, .look_up = patience().look_up};
   if (memory::wait_until(bell(rank_), asleep, deadline, all_here, give_up)) {
@@ -246,6 +252,14 @@ Status Hub::await_asleep(const std::function<bool(Rank)>& there, const Doing& do
   const auto who = missing();
   if (who.empty() && !is_broken()) {
     return {};  // the last one came after all
+  }
+  return give_up_on(who, doing);
+}
+
+Error Hub::give_up_on(const std::vector<Rank>& who, const Doing& doing) {
+  std::optional<Error> gone;
+  for (const auto peer : who) {
+    gone = gone ? gone : lost(peer, doing.text());
   }
   // The reason that was there first is the one that everybody reports, unless it is still being written.
   const auto mine = gone ? *gone : late(who, doing.text());

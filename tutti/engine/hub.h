@@ -12,6 +12,7 @@
 #include "tutti/base/deadline.h"
 #include "tutti/base/error.h"
 #include "tutti/base/rank.h"
+#include "tutti/engine/byte_ring.h"
 #include "tutti/engine/call.h"
 #include "tutti/memory/cores.h"
 #include "tutti/memory/presence.h"
@@ -27,7 +28,8 @@ struct HubLayout {
   int ranks = 1;
   std::size_t shelf_bytes = 0;    ///< room for a whole small input; each rank has four
   std::size_t slot_bytes = 0;     ///< room for a chunk of a large input; each rank has three
-  std::size_t mailbox_bytes = 0;  ///< of the ring for one ordered pair of ranks
+  std::size_t mailbox_bytes = 0;  ///< of the ring for messages of one ordered pair of ranks
+  std::size_t link_bytes = 0;     ///< of the ring for steps of plans of one ordered pair
 
   /// Sizes that keep the whole in tens of megabytes up to some 200 ranks; beyond, pairs of ranks grow as the square.
   static HubLayout for_ranks(int ranks);
@@ -36,13 +38,8 @@ struct HubLayout {
   std::size_t shelf(Rank rank, unsigned which) const;
   std::size_t slot(Rank rank, unsigned which) const;
   std::size_t mailbox(Rank from, Rank to) const;
+  std::size_t link(Rank from, Rank to) const;
   std::size_t total_bytes() const;
-};
-
-/// A ring of bytes from one rank to another: one writes and moves `head`, one reads and moves `tail`.
-struct MailboxRing {
-  alignas(64) std::atomic<std::uint64_t> head{0};
-  alignas(64) std::atomic<std::uint64_t> tail{0};
 };
 
 /// What a rank tells the others about its call: one cache line, so that a small operation is one line each way.
@@ -101,8 +98,8 @@ class Hub {
   memory::LifeWord& life(Rank rank) const;
   memory::Bell& bell(Rank rank) const;       ///< of collectives
   memory::Bell& mail_bell(Rank rank) const;  ///< of messages: who waits for those is not woken by collectives
-  MailboxRing& ring(Rank from, Rank to) const;
-  std::byte* ring_bytes(Rank from, Rank to) const { return memory_ + layout_.mailbox(from, to) + sizeof(MailboxRing); }
+  ByteRing mailbox(Rank from, Rank to) const { return ring_at(layout_.mailbox(from, to), layout_.mailbox_bytes); }
+  ByteRing link(Rank from, Rank to) const { return ring_at(layout_.link(from, to), layout_.link_bytes); }
 
   /// Of a rank's call with that number. Two of each are kept: a rank that writes those of call k + 2 has seen every
   /// notice of call k + 1, so nobody reads those of call k any more.
@@ -150,6 +147,9 @@ class Hub {
   /// When all ranks have told: those that are bound to cores of their own need not fear each other.
   void count_cores();
 
+  /// After a wait that was given up because of these ranks: breaks the group, for the reason that was there first.
+  Error give_up_on(const std::vector<Rank>& who, const Doing& doing);
+
   /// The error for a peer that is gone, or nothing while it is there or has not come yet.
   std::optional<Error> lost(Rank peer, const std::string& doing) const;
 
@@ -158,6 +158,7 @@ class Hub {
   struct RankBlock;
 
   Header& header() const;
+  ByteRing ring_at(std::size_t offset, std::size_t bytes) const;
   RankBlock& block(Rank rank) const { return *blocks_[to_index(rank)]; }
   template <class There>
   void announce(There&& there);

@@ -8,26 +8,6 @@
 namespace tutti::engine {
 namespace {
 
-/// Copies into or out of a ring of `size` bytes at a running position, around its end. Of no bytes, not even the
-/// address is looked at: an empty tensor has none.
-void copy_in(std::byte* ring, std::size_t size, std::uint64_t position, const std::byte* from, std::size_t bytes) {
-  const auto at = static_cast<std::size_t>(position % size);
-  const auto first = std::min(bytes, size - at);
-  if (bytes != 0) {
-    std::memcpy(ring + at, from, first);
-    std::memcpy(ring, from + first, bytes - first);
-  }
-}
-
-void copy_out(const std::byte* ring, std::size_t size, std::uint64_t position, std::byte* to, std::size_t bytes) {
-  const auto at = static_cast<std::size_t>(position % size);
-  const auto first = std::min(bytes, size - at);
-  if (bytes != 0) {
-    std::memcpy(to, ring + at, first);
-    std::memcpy(to + first, ring, bytes - first);
-  }
-}
-
 std::string sending(Rank from, Rank to) {
   return fmt::format("send from rank {} to rank {}", to_int(from), to_int(to));
 }
@@ -143,28 +123,22 @@ bool Mailbox::advance_send(Rank to) {
   if (queue.empty()) {
     return false;
   }
-  auto& ring = hub_.ring(hub_.rank(), to);
-  auto* bytes = hub_.ring_bytes(hub_.rank(), to);
-  const auto size = hub_.layout().mailbox_bytes;
-  auto head = ring.head.load(std::memory_order_relaxed);
-  const auto start = head;
+  const auto ring = hub_.mailbox(hub_.rank(), to);
+  bool moved = false;
   std::vector<Done> finished;
   while (!queue.empty()) {
     auto& message = queue.front();
-    auto room = size - static_cast<std::size_t>(head - ring.tail.load(std::memory_order_acquire));
     if (!message.header_written) {
-      if (room < sizeof(Header)) {
+      const Header header{message.tag, message.bytes.size()};
+      if (ring.room() < sizeof header) {
         break;
       }
-      const Header header{message.tag, message.bytes.size()};
-      copy_in(bytes, size, head, reinterpret_cast<const std::byte*>(&header), sizeof header);
-      head += sizeof header;
-      room -= sizeof header;
+      ring.write(std::as_bytes(std::span(&header, 1)));
       message.header_written = true;
+      moved = true;
     }
-    const auto count = std::min(room, message.bytes.size() - message.moved);
-    copy_in(bytes, size, head, message.bytes.data() + message.moved, count);
-    head += count;
+    const auto count = ring.write(message.bytes.subspan(message.moved));
+    moved = moved || count != 0;
     message.moved += count;
     if (message.moved < message.bytes.size()) {
       break;
@@ -172,10 +146,9 @@ bool Mailbox::advance_send(Rank to) {
     finished.push_back(std::move(message.done));
     queue.pop_front();
   }
-  if (head == start) {
+  if (!moved) {
     return false;
   }
-  ring.head.store(head, std::memory_order_release);
   memory::ring(hub_.mail_bell(to));
   for (const auto& done : finished) {
     done({});
@@ -239,14 +212,12 @@ bool Mailbox::match_aside() {
 /// Looks at the header of the next message in the ring and decides where its bytes go; leaves it there when nobody
 /// wants anything from that rank.
 bool Mailbox::begin_arrival(Rank from) {
-  auto& ring = hub_.ring(from, hub_.rank());
-  const auto tail = ring.tail.load(std::memory_order_relaxed);
-  if (ring.head.load(std::memory_order_acquire) - tail < sizeof(Header) || !wanted(from)) {
+  const auto ring = hub_.mailbox(from, hub_.rank());
+  if (ring.waiting() < sizeof(Header) || !wanted(from)) {
     return false;
   }
   Header header{};
-  copy_out(hub_.ring_bytes(from, hub_.rank()), hub_.layout().mailbox_bytes, tail, reinterpret_cast<std::byte*>(&header),
-           sizeof header);
+  ring.peek(std::as_writable_bytes(std::span(&header, 1)));
   Arrival arrival{.tag = header.tag, .total = header.bytes, .moved = 0, .aside = {}, .receiver = std::nullopt};
   arrival.receiver = take_receiver(from, header.tag);
   if (arrival.receiver) {
@@ -259,7 +230,7 @@ bool Mailbox::begin_arrival(Rank from) {
   } else {
     arrival.aside.resize(header.bytes);
   }
-  ring.tail.store(tail + sizeof header, std::memory_order_release);
+  ring.skip(sizeof header);
   arriving_[to_index(from)] = std::move(arrival);
   return true;
 }
@@ -272,17 +243,11 @@ bool Mailbox::advance_receive(Rank from) {
     if (!arriving) {
       break;  // the message did not fit: the group is broken
     }
-    auto& ring = hub_.ring(from, hub_.rank());
-    const auto tail = ring.tail.load(std::memory_order_relaxed);
-    const auto there = static_cast<std::size_t>(ring.head.load(std::memory_order_acquire) - tail);
-    const auto count = std::min(there, arriving->total - arriving->moved);
-    auto* to = arriving->receiver ? arriving->receiver->bytes.data() : arriving->aside.data();
-    if (count != 0) {
-      copy_out(hub_.ring_bytes(from, hub_.rank()), hub_.layout().mailbox_bytes, tail, to + arriving->moved, count);
-    }
+    const auto into = arriving->receiver ? arriving->receiver->bytes : Block(arriving->aside);
+    const auto count =
+        hub_.mailbox(from, hub_.rank()).read(into.subspan(arriving->moved, arriving->total - arriving->moved));
     arriving->moved += count;
     if (count != 0) {
-      ring.tail.store(tail + count, std::memory_order_release);
       memory::ring(hub_.mail_bell(from));
     }
     if (arriving->moved < arriving->total) {

@@ -125,10 +125,10 @@ struct Greatest : PlainOperation {
 };
 
 template <Codec C>
-void average_float(const Buffers& buffers) {
-  const std::size_t sources = buffers.sources.size();
-  std::has_single_bit(sources) ? reduce_with<C>(AverageOfPower(sources), buffers)
-                               : reduce_with<C>(Average(sources), buffers);
+void average_float(const Reduction& reduction, const Buffers& buffers) {
+  const std::size_t divisor = reduction.divisor == 0 ? buffers.sources.size() : reduction.divisor;
+  std::has_single_bit(divisor) ? reduce_with<C>(AverageOfPower(divisor), buffers)
+                               : reduce_with<C>(Average(divisor), buffers);
 }
 
 /// Everything that floats can be reduced with.
@@ -136,7 +136,7 @@ template <Codec C>
 void reduce_float(const Reduction& reduction, const Buffers& buffers) {
   switch (reduction.op) {
     case ReduceOp::sum: return reduce_with<C>(Sum(), buffers);
-    case ReduceOp::avg: return average_float<C>(buffers);
+    case ReduceOp::avg: return average_float<C>(reduction, buffers);
     case ReduceOp::product: return reduce_with<C>(Product(), buffers);
     case ReduceOp::min: return reduce_with<C>(Least(), buffers);
     case ReduceOp::max: return reduce_with<C>(Greatest(), buffers);

@@ -1,0 +1,219 @@
+#include "tutti/engine/plan_runner.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "tutti/memory/line.h"
+
+namespace tutti::engine {
+
+using plan::Buffer;
+using plan::Step;
+
+PieceBytes::PieceBytes(std::size_t bytes_of_block, std::uint32_t pieces_of_block)
+    : block(bytes_of_block), pieces(pieces_of_block) {
+  const auto lines = (block + memory::kLine - 1) / memory::kLine;
+  each = pieces == 1 ? block : (lines + pieces - 1) / pieces * memory::kLine;
+}
+
+struct PlanRunner::Running {
+  const Call& call;
+  Links& links;
+  PieceBytes bytes;
+  kernels::Reduction reduction;
+  std::byte* scratch = nullptr;
+  std::byte* scaled = nullptr;  // inputs, one behind the other, when they were multiplied first
+};
+
+namespace {
+
+/// The first line in it.
+std::byte* aligned(std::vector<std::byte>& memory, std::size_t bytes) {
+  memory.resize(bytes + memory::kLine);
+  const auto over = reinterpret_cast<std::uintptr_t>(memory.data()) % memory::kLine;
+  return memory.data() + (memory::kLine - over) % memory::kLine;
+}
+
+}  // namespace
+
+PlanRunner::PlanRunner(plan::Shape shape, plan::Program program, Rank rank)
+    : shape_(shape), program_(std::move(program)), rank_(rank) {
+  const auto count = program_.steps.size();
+  sends_.resize(static_cast<std::size_t>(shape_.ranks));
+  receives_.resize(static_cast<std::size_t>(shape_.ranks));
+  first_waiting_.assign(count + 1, 0);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const auto& step = program_.steps[i];
+    waits_at_first_.push_back(step.after.count);
+    for (const auto before : program_.after_of(step)) {
+      ++first_waiting_[before + 1];
+    }
+    if (step.kind != Step::Kind::combine) {
+      channel_of(step).steps.push_back(i);
+    }
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    first_waiting_[i + 1] += first_waiting_[i];
+  }
+  waiting_.resize(first_waiting_[count]);
+  auto next = first_waiting_;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    for (const auto before : program_.after_of(program_.steps[i])) {
+      waiting_[next[before]++] = i;
+    }
+  }
+}
+
+PlanRunner::Channel& PlanRunner::channel_of(const Step& step) {
+  return (step.kind == Step::Kind::send ? sends_ : receives_)[to_index(step.peer)];
+}
+
+std::byte* PlanRunner::address(const Running& running, plan::Span span) const {
+  if (span.buffer == Buffer::scratch) {
+    return running.scratch + span.begin * running.bytes.each;
+  }
+  const auto& call = running.call;
+  const auto block = span.begin / shape_.pieces;
+  const auto offset = running.bytes.begin(span.begin % shape_.pieces);
+  // Who has a block to broadcast has it already: there is no other place for it.
+  if (span.buffer == Buffer::output && !call.out.empty()) {
+    return call.out[block].data() + offset;
+  }
+  if (running.scaled != nullptr) {
+    return running.scaled + block * running.bytes.block + offset;
+  }
+  return const_cast<std::byte*>(call.in[block].data()) + offset;  // plans never write an input
+}
+
+Status PlanRunner::run(const Call& call, Links& links, const Doing& doing, Deadline deadline) {
+  Running running{.call = call,
+                  .links = links,
+                  .bytes = PieceBytes(doing.card.bytes, shape_.pieces),
+                  .reduction = {.op = call.reduce, .dtype = call.dtype}};
+  running.scratch = aligned(scratch_, program_.scratch_pieces * running.bytes.each);
+  if (plan::reduces(shape_.op) && call.reduce == kernels::ReduceOp::premul_sum) {
+    scale_inputs(running);
+  }
+  const bool averages = plan::reduces(shape_.op) && call.reduce == kernels::ReduceOp::avg;
+  if (averages) {
+    running.reduction.op = kernels::ReduceOp::sum;
+  }
+  auto status = run_steps(running, doing, deadline);
+  if (status && averages) {
+    divide_outputs(running);
+  }
+  return status;
+}
+
+/// Sums of sums: each rank's own contribution is multiplied before it goes anywhere.
+void PlanRunner::scale_inputs(Running& running) {
+  const auto& call = running.call;
+  running.scaled = aligned(scaled_, call.in.size() * running.bytes.block);
+  for (std::size_t i = 0; i < call.in.size(); ++i) {
+    const auto* from = call.in[i].data();
+    auto* const to = running.scaled + i * running.bytes.block;
+    kernels::reduce({.op = kernels::ReduceOp::premul_sum, .dtype = call.dtype, .factors = {&call.factor, 1}},
+                    {&from, 1}, {&to, 1}, kernels::count_of(call.dtype, running.bytes.block));
+  }
+  running.reduction.op = kernels::ReduceOp::sum;
+}
+
+void PlanRunner::divide_outputs(const Running& running) const {
+  for (const auto& block : running.call.out) {
+    const std::byte* from = block.data();
+    auto* const to = block.data();
+    kernels::reduce(
+        {.op = kernels::ReduceOp::avg, .dtype = running.call.dtype, .divisor = static_cast<std::size_t>(shape_.ranks)},
+        {&from, 1}, {&to, 1}, kernels::count_of(running.call.dtype, block.size()));
+  }
+}
+
+Status PlanRunner::run_steps(Running& running, const Doing& doing, Deadline deadline) {
+  waits_ = waits_at_first_;
+  ready_.assign(program_.steps.size(), false);
+  unfinished_ = program_.steps.size();
+  for (auto* channels : {&sends_, &receives_}) {
+    for (auto& channel : *channels) {
+      channel.next = 0;
+    }
+  }
+  open_.clear();
+  for (std::uint32_t i = static_cast<std::uint32_t>(program_.steps.size()); i-- > 0;) {
+    if (waits_[i] == 0) {
+      open_.push_back(i);
+    }
+  }
+  for (;;) {
+    while (!open_.empty()) {
+      const auto number = open_.back();
+      open_.pop_back();
+      start(running, number);
+    }
+    if (unfinished_ == 0) {
+      return {};
+    }
+    over_.clear();
+    if (auto moved = running.links.advance(over_, doing, deadline); !moved) {
+      return moved;
+    }
+    for (const auto number : over_) {
+      finish(number);
+    }
+  }
+}
+
+void PlanRunner::start(Running& running, std::uint32_t number) {
+  const auto& step = program_.steps[number];
+  if (step.kind == Step::Kind::combine) {
+    combine(running, step);
+    finish(number);
+    return;
+  }
+  ready_[number] = true;
+  begin_messages(running, channel_of(step));
+}
+
+void PlanRunner::begin_messages(Running& running, Channel& channel) {
+  while (channel.next < channel.steps.size() && ready_[channel.steps[channel.next]]) {
+    const auto number = channel.steps[channel.next++];
+    const auto& step = program_.steps[number];
+    const auto length = running.bytes.length(step.like, step.span.count);
+    if (length == 0) {
+      finish(number);  // both ends know
+    } else if (step.kind == Step::Kind::send) {
+      running.links.send(step.peer, {address(running, step.span), length}, number);
+    } else {
+      running.links.receive(step.peer, {address(running, step.span), length}, number);
+    }
+  }
+}
+
+void PlanRunner::combine(Running& running, const Step& step) {
+  const auto length = running.bytes.length(step.like, step.span.count);
+  if (length == 0) {
+    return;
+  }
+  auto* const to = address(running, step.span);
+  sources_.clear();
+  for (const auto& source : program_.sources_of(step)) {
+    sources_.push_back(address(running, source));
+  }
+  if (sources_.size() == 1) {
+    if (sources_[0] != to) {
+      std::memmove(to, sources_[0], length);
+    }
+    return;
+  }
+  kernels::reduce(running.reduction, sources_, {&to, 1}, kernels::count_of(running.call.dtype, length));
+}
+
+void PlanRunner::finish(std::uint32_t number) {
+  --unfinished_;
+  for (auto i = first_waiting_[number]; i < first_waiting_[number + 1]; ++i) {
+    if (--waits_[waiting_[i]] == 0) {
+      open_.push_back(waiting_[i]);
+    }
+  }
+}
+
+}  // namespace tutti::engine

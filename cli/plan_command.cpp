@@ -20,7 +20,6 @@ namespace tutti::cli {
 namespace {
 
 using plan::Algorithm;
-using plan::Op;
 using plan::Request;
 
 constexpr int kFlawFound = 1;
@@ -107,8 +106,14 @@ Result<std::vector<Request>> requests_of(const Typed& typed, int ranks) {
   const auto inner = plan::parse_algorithm(typed.inner);
   const auto outer = plan::parse_algorithm(typed.outer);
   const auto hosts = parse_hosts(typed.hosts, ranks);
-  if (!op || !inner || !outer || !hosts) {
-    return !op ? op.error() : !inner ? inner.error() : !outer ? outer.error() : hosts.error();
+  if (!op) {
+    return op.error();
+  }
+  if (!inner || !outer) {
+    return inner ? outer.error() : inner.error();
+  }
+  if (!hosts) {
+    return hosts.error();
   }
   std::vector<Algorithm> algorithms = plan::algorithms_for(op.value());
   if (typed.algorithm != "all") {

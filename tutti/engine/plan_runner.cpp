@@ -36,8 +36,7 @@ std::byte* aligned(std::vector<std::byte>& memory, std::size_t bytes) {
 
 }  // namespace
 
-PlanRunner::PlanRunner(plan::Shape shape, plan::Program program, Rank rank)
-    : shape_(shape), program_(std::move(program)), rank_(rank) {
+PlanRunner::PlanRunner(plan::Shape shape, plan::Program program) : shape_(shape), program_(std::move(program)) {
   const auto count = program_.steps.size();
   sends_.resize(static_cast<std::size_t>(shape_.ranks));
   receives_.resize(static_cast<std::size_t>(shape_.ranks));

@@ -26,7 +26,7 @@ struct PieceBytes {
 /// One rank's program, ready to be run again and again. One thread at a time.
 class PlanRunner {
  public:
-  PlanRunner(plan::Shape shape, plan::Program program, Rank rank);
+  PlanRunner(plan::Shape shape, plan::Program program);
 
   /// Runs it for a call that all ranks agree on, whose blocks are all equally long. Blocks.
   Status run(const Call& call, Links& links, const Doing& doing, Deadline deadline);
@@ -51,7 +51,6 @@ class PlanRunner {
 
   const plan::Shape shape_;
   const plan::Program program_;
-  const Rank rank_;
   // Who waits for a step: those in waiting_[first_waiting_[step] .. first_waiting_[step + 1]).
   std::vector<std::uint32_t> first_waiting_;
   std::vector<std::uint32_t> waiting_;

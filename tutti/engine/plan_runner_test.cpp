@@ -120,7 +120,7 @@ Doing doing_of(const Call& call, std::size_t bytes) {
 }
 
 PlanRunner runner_of(const Request& request, Rank rank) {
-  return {plan::shape_of(request).value(), plan::build(request, rank).value(), rank};
+  return {plan::shape_of(request).value(), plan::build(request, rank).value()};
 }
 
 Request some_request(plan::Op op, Algorithm algorithm, int ranks) {

@@ -2,7 +2,13 @@
 
 #include "tutti/comm/backend.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <future>
+#include <set>
+#include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -162,6 +168,50 @@ TEST(BackendTest, WorksTellTheirNumberTheirTimeAndTheirResult) {
     EXPECT_EQ(backend->getError(), c10d::ErrorType::SUCCESS);
     backend->waitForPendingWorks();
     EXPECT_EQ(told, 1);
+  });
+}
+
+TEST(BackendTest, NumbersOfSeveralThreadsAreAllDifferent) {
+  run_ranks(1, [](Group& group) {
+    auto backend = backend_of(group);
+    const auto before = backend->getSequenceNumberForGroup();
+    std::vector<std::vector<std::uint64_t>> numbers(3);
+    std::vector<std::thread> threads;
+    for (auto& own : numbers) {
+      threads.emplace_back([&own, &backend] {
+        for (int i = 0; i < 50; ++i) {
+          std::vector<at::Tensor> tensors{torch::ones({3})};
+          auto work = backend->allreduce(tensors, {});
+          own.push_back(work->getSequencenumber());
+          work->wait(std::chrono::seconds(30));
+        }
+      });
+    }
+    std::set<std::uint64_t> all;
+    for (std::size_t i = 0; i < threads.size(); ++i) {
+      threads[i].join();
+      EXPECT_TRUE(std::is_sorted(numbers[i].begin(), numbers[i].end()));
+      all.insert(numbers[i].begin(), numbers[i].end());
+    }
+    EXPECT_EQ(all.size(), 150U);
+    EXPECT_EQ(*all.rbegin(), before + 150);
+    EXPECT_EQ(backend->getSequenceNumberForGroup(), before + 150);
+  });
+}
+
+/// What Python does at the end of a process that a rank forked: the groups are the parent's.
+TEST(BackendTest, AForkedChildShutsNothingDown) {
+  run_ranks(1, [](Group& group) {
+    group.barrier().wait();
+    const auto child = ::fork();
+    if (child == 0) {
+      Backend::shut_down_all();
+      ::_exit(0);
+    }
+    int status = -1;
+    ::waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0);
+    group.barrier().wait();
   });
 }
 

@@ -93,6 +93,10 @@ TEST(Progress, WhatIsRunAfterTheEndFails) {
   progress.close();
   EXPECT_EQ(progress.run({.op = Op::barrier}, soon()).error().code, Code::aborted);
   EXPECT_EQ(progress.runs(), 1U);
+  progress.end_pending();  // there is nothing left to end, and nothing left that could
+  progress.abort({Code::aborted, "too late"});
+  progress.close();
+  EXPECT_FALSE(progress.on_own_thread());
 }
 
 TEST(Progress, StoppedByACallback) {

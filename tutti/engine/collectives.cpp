@@ -36,7 +36,13 @@ Slices::Slices(std::size_t total, std::size_t ranks) : bytes(total) {
 }
 
 Collectives::Collectives(Hub& hub, const Reach& reach)
-    : hub_(hub), reach_(reach), sources_(ranks()), outs_(ranks()), factors_(ranks()) {
+    : hub_(hub),
+      reach_(reach),
+      planned_(hub.rank(), hub.ranks()),
+      links_(hub),
+      sources_(ranks()),
+      outs_(ranks()),
+      factors_(ranks()) {
   set_thresholds();
 }
 
@@ -76,6 +82,9 @@ Status Collectives::run_checked(const Call& call, Deadline deadline) {
   }
   if (call.op == Op::barrier) {
     return {};
+  }
+  if (all_planned(running)) {
+    return planned_.runner(running.card()).run(call, links_, running.doing, deadline);
   }
   if (all_staged(running)) {
     finish_one_shot(running);
@@ -123,6 +132,12 @@ void Collectives::write_notice(const Running& running) {
   if (!running.card().plain) {
     write_table(running);
   }
+  const auto* choice = planned_.choice_for(running.card());
+  notice.plan = choice == nullptr ? 0 : choice->mark();
+  if (choice != nullptr) {
+    notice.in_place = Notice::kElsewhere;  // nothing is laid down: it goes over links
+    return;
+  }
   std::size_t total = 0;
   for (const auto& block : call.in) {
     total += block.size();
@@ -162,10 +177,17 @@ void Collectives::write_table(const Running& running) const {
 
 Status Collectives::check_notices(const Running& running) {
   const auto& mine = running.card();
+  const auto own_plan = hub_.notice(me(), running.sequence()).plan;
   for (std::size_t rank = 0; rank < ranks(); ++rank) {
-    const auto& card = hub_.notice(to_rank(rank), running.sequence()).card;
+    const auto& notice = hub_.notice(to_rank(rank), running.sequence());
+    const auto& card = notice.card;
     if (!card.plain || !(card == mine)) {
       return explain_mismatch(running);
+    }
+    if (notice.plan != own_plan) {
+      return Error{Code::mismatch,
+                   fmt::format("{}: rank {} runs it by another plan than rank {}: choose the same one on all ranks",
+                               running.doing.text(), rank, to_int(me()))};
     }
   }
   return {};
@@ -206,6 +228,17 @@ Status Collectives::explain_mismatch(const Running& running) {
     views[rank].site = {theirs.site, theirs.site_length};
   }
   return check_agreement(views, running.sequence());
+}
+
+/// One rank's blocks may be such that it has no plan; then nobody has.
+bool Collectives::all_planned(const Running& running) const {
+  const auto plan = hub_.notice(me(), running.sequence()).plan;
+  for (std::size_t rank = 0; plan != 0 && rank < ranks(); ++rank) {
+    if (hub_.notice(to_rank(rank), running.sequence()).plan != plan) {
+      return false;
+    }
+  }
+  return plan != 0;
 }
 
 bool Collectives::all_staged(const Running& running) const {

@@ -9,7 +9,9 @@
 #include "tutti/base/error.h"
 #include "tutti/engine/call.h"
 #include "tutti/engine/hub.h"
+#include "tutti/engine/planned.h"
 #include "tutti/engine/reach.h"
+#include "tutti/engine/ring_links.h"
 #include "tutti/engine/store_trial.h"
 
 namespace tutti::engine {
@@ -51,6 +53,9 @@ class Collectives {
 
   Status run(const Call& call, Deadline deadline);
 
+  /// Has an operation run by a plan over links, instead of in one of the ways above.
+  Status choose_plan(Op op, std::optional<PlanChoice> choice) { return planned_.choose(op, choice); }
+
  private:
   /// One call on its way, after its notice was posted.
   struct Running {
@@ -78,6 +83,7 @@ class Collectives {
   void write_table(const Running& running) const;
   Status check_notices(const Running& running);
   Status explain_mismatch(const Running& running);
+  bool all_planned(const Running& running) const;
   bool all_staged(const Running& running) const;
   bool all_reachable(const Running& running) const;
   std::size_t in_bytes(const Running& running, Rank owner, Rank taker) const;
@@ -122,6 +128,8 @@ class Collectives {
 
   Hub& hub_;
   const Reach& reach_;
+  Planned planned_;
+  RingLinks links_;
   Thresholds thresholds_;
   std::uint64_t sequence_ = 0;
   // Counted alike by all ranks.

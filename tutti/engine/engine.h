@@ -9,6 +9,7 @@
 #include "tutti/base/deadline.h"
 #include "tutti/base/error.h"
 #include "tutti/engine/call.h"
+#include "tutti/engine/planned.h"
 #include "tutti/engine/reach.h"
 
 namespace tutti::engine {
@@ -45,6 +46,10 @@ class Engine {
   /// Runs a collective on the calling thread and blocks until this rank's part is done; one that cannot be (see
   /// check_call and `can`) fails at once, and breaks nothing. One at a time.
   virtual Status run(const Call& call, Deadline deadline) = 0;
+
+  /// Has an operation run by a plan from now on; nothing: as the engine thinks best. The same on every rank, and not
+  /// while one runs. Fails when there is no such plan, or the engine runs none.
+  virtual Status choose_plan(Op op, std::optional<PlanChoice> choice) = 0;
 
   /// Starts a message. The bytes must live until it is over. Any thread; does not block.
   virtual void send(Rank to, std::uint64_t tag, ConstBlock bytes, Deadline deadline, Done done) = 0;

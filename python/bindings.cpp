@@ -11,6 +11,7 @@
 #include <torch/csrc/distributed/c10d/Store.hpp>
 #include <torch/csrc/utils/pybind.h>
 
+#include "tutti/base/environment.h"
 #include "tutti/comm/backend.h"
 #include "tutti/comm/c10d_store.h"
 #include "tutti/comm/exception.h"
@@ -92,7 +93,8 @@ BackendPtr create_backend(const StorePtr& store, int rank, int size, Seconds tim
   const auto ours = tutti::from_c10d(store);
   // The store may outlive the group and be used for another of the same name. Every rank counts its own rounds.
   const auto round = store->add("tutti/round/" + std::to_string(rank), 1);
-  tutti::GroupFactory factory({.store = ours, .rank = tutti::Rank{rank}, .timeout = milliseconds(timeout)});
+  tutti::GroupFactory factory(
+      {.store = ours, .rank = tutti::Rank{rank}, .timeout = milliseconds(timeout), .plans = tutti::read_plans()});
   return factory.make_backend("group-" + std::to_string(round), tutti::Rank{rank}, size, python_site);
 }
 

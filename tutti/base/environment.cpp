@@ -173,6 +173,7 @@ Status read_own(const VariableReader& read, Environment& environment) {
     }
     environment.log_level = *level;
   }
+  environment.plans = read_plans(read);
   if (const auto timeout = read("TUTTI_TIMEOUT")) {
     char* end = nullptr;
     const double seconds = std::strtod(timeout->c_str(), &end);
@@ -185,6 +186,20 @@ Status read_own(const VariableReader& read, Environment& environment) {
 }
 
 }  // namespace
+
+std::map<std::string, std::string> read_plans(const VariableReader& read) {
+  std::map<std::string, std::string> plans;
+  constexpr std::array<const char*, 8> kOperations{"ALL_REDUCE",     "REDUCE",     "BROADCAST", "ALL_GATHER",
+                                                   "REDUCE_SCATTER", "ALL_TO_ALL", "GATHER",    "SCATTER"};
+  for (const std::string operation : kOperations) {
+    if (const auto plan = read("TUTTI_" + operation); plan && !plan->empty()) {
+      std::string name = operation;
+      std::transform(name.begin(), name.end(), name.begin(), [](char c) { return c == '_' ? c : c - 'A' + 'a'; });
+      plans[name] = *plan;
+    }
+  }
+  return plans;
+}
 
 std::string_view to_string(Launcher launcher) {
   switch (launcher) {
@@ -233,11 +248,17 @@ Result<Environment> read_environment(const VariableReader& read) {
   return environment;
 }
 
-Result<Environment> read_environment() {
-  return read_environment([](const std::string& name) -> std::optional<std::string> {
-    const char* value = std::getenv(name.c_str());
-    return value == nullptr ? std::nullopt : std::optional<std::string>(value);
-  });
+namespace {
+
+std::optional<std::string> read_own_variable(const std::string& name) {
+  const char* value = std::getenv(name.c_str());
+  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
 }
+
+}  // namespace
+
+Result<Environment> read_environment() { return read_environment(read_own_variable); }
+
+std::map<std::string, std::string> read_plans() { return read_plans(read_own_variable); }
 
 }  // namespace tutti

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -38,6 +39,8 @@ struct Environment {
   std::optional<int> secret_fd;       ///< TUTTI_SECRET_FD: descriptor to read the job's secret from
   std::string secret_file;            ///< TUTTI_SECRET_FILE: file (0600) that holds it
   std::string log_level = "warning";  ///< TUTTI_LOG
+  /// TUTTI_ALL_REDUCE and the like: by the operation's name ("all_reduce"), the plan that it is to be run by.
+  std::map<std::string, std::string> plans = {};
   std::chrono::milliseconds timeout = std::chrono::minutes(5);  ///< TUTTI_TIMEOUT, in seconds, fractions allowed
 };
 
@@ -49,5 +52,9 @@ Result<Environment> read_environment(const VariableReader& read);
 
 /// From this process's own environment.
 Result<Environment> read_environment();
+
+/// Only `Environment::plans`, for a rank whose place somebody else knows.
+std::map<std::string, std::string> read_plans(const VariableReader& read);
+std::map<std::string, std::string> read_plans();
 
 }  // namespace tutti

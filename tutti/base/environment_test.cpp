@@ -195,12 +195,15 @@ TEST(Environment, OwnVariables) {
                                  {"TUTTI_SECRET_FD", "7"},
                                  {"TUTTI_TIMEOUT", "0.5"},
                                  {"TUTTI_LOG", "debug"},
+                                 {"TUTTI_ALL_REDUCE", "ring/4"},
+                                 {"TUTTI_GATHER", ""},
                                  {"MASTER_ADDR", "10.0.0.1"},
                                  {"MASTER_PORT", "29500"}});
   EXPECT_EQ(environment.launcher, Launcher::tutti);
   EXPECT_EQ(environment.secret_fd, 7);
   EXPECT_EQ(environment.timeout, std::chrono::milliseconds(500));
   EXPECT_EQ(environment.log_level, "debug");
+  EXPECT_EQ(environment.plans, (std::map<std::string, std::string>{{"all_reduce", "ring/4"}}));
   EXPECT_EQ(environment.master_port, 29500);
 }
 

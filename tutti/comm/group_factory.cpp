@@ -31,14 +31,36 @@ std::string GroupFactory::next_name(const std::vector<Rank>& members) {
 
 std::unique_ptr<engine::Engine> GroupFactory::make_engine(const std::string& name, Rank me, int size) {
   if (options_.memories) {
-    return value_or_throw(engine::make_local_engine(*options_.memories, name, me, size));
+    auto engine = value_or_throw(engine::make_local_engine(*options_.memories, name, me, size));
+    choose_plans(*engine);
+    return engine;
   }
   const auto deadline = Deadline::after_or_never(options_.timeout);
   const auto hosts = value_or_throw(exchange_hosts(*options_.store, "tutti/hosts/" + name, me, size, deadline));
   if (std::all_of(hosts.begin(), hosts.end(), [&](const std::string& host) { return host == hosts[0]; })) {
-    return value_or_throw(engine::make_shm_engine(*options_.store, name, me, size, deadline));
+    auto engine = value_or_throw(engine::make_shm_engine(*options_.store, name, me, size, deadline));
+    choose_plans(*engine);
+    return engine;
   }
   return engine::make_apart_engine(options_.store, name, me, size);
+}
+
+void GroupFactory::choose_plans(engine::Engine& engine) const {
+  for (std::size_t i = 0; i < std::size(engine::kOpNames); ++i) {
+    const auto found = options_.plans.find(std::string(engine::kOpNames[i]));
+    if (found == options_.plans.end()) {
+      continue;
+    }
+    const auto choice = engine::PlanChoice::parse(found->second);
+    const auto chosen =
+        choice ? engine.choose_plan(static_cast<engine::Op>(i), choice.value()) : Status(choice.error());
+    if (!chosen) {
+      std::string variable(found->first);
+      std::transform(variable.begin(), variable.end(), variable.begin(), [](char c) { return std::toupper(c); });
+      throw Exception(
+          {Code::invalid_argument, fmt::format("TUTTI_{}={}: {}", variable, found->second, chosen.error().message)});
+    }
+  }
 }
 
 c10::intrusive_ptr<Backend> GroupFactory::make_backend(const std::string& name, Rank me, int size,
@@ -46,8 +68,9 @@ c10::intrusive_ptr<Backend> GroupFactory::make_backend(const std::string& name, 
   const auto timeout = options_.timeout;
   BackendOptions options{.timeout = timeout, .where = where};
   if (!options_.memories) {  // threads would have to share their memories with the factory of the split
-    options.make_engine = [timeout](c10::intrusive_ptr<c10d::Store> store, Rank rank, int ranks) {
-      GroupFactory factory({.store = from_c10d(std::move(store)), .rank = rank, .timeout = timeout});
+    options.make_engine = [timeout, plans = options_.plans](c10::intrusive_ptr<c10d::Store> store, Rank rank,
+                                                            int ranks) {
+      GroupFactory factory({.store = from_c10d(std::move(store)), .rank = rank, .timeout = timeout, .plans = plans});
       return factory.make_engine("split", rank, ranks);
     };
   }

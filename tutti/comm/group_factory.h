@@ -23,6 +23,7 @@ class GroupFactory {
     std::shared_ptr<engine::LocalMemories> memories = nullptr;  ///< set when ranks are threads of this process
     Rank rank{0};                                               ///< in the world
     std::chrono::milliseconds timeout = std::chrono::minutes(5);
+    std::map<std::string, std::string> plans = {};  ///< by operation, as in Environment
   };
 
   explicit GroupFactory(Options options) : options_(std::move(options)) {}
@@ -41,6 +42,7 @@ class GroupFactory {
   const Options& options() const { return options_; }
 
  private:
+  void choose_plans(engine::Engine& engine) const;
   std::string next_name(const std::vector<Rank>& members);
 
   Options options_;

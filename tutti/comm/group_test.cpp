@@ -205,6 +205,29 @@ TEST(Group, ShutdownEndsWhatIsUnderWay) {
   });
 }
 
+TEST(Group, RunsThePlansOfTheEnvironment) {
+  ::setenv("TUTTI_ALL_REDUCE", "double_tree/3", 1);
+  ::setenv("TUTTI_BROADCAST", "scatter_gather", 1);
+  run_ranks(3, [](Group& group) {
+    auto grads = torch::full({1003}, 1.0F + static_cast<float>(to_int(group.rank())));
+    group.all_reduce(grads, ReduceOp::avg).wait();
+    EXPECT_TRUE(torch::equal(grads, torch::full({1003}, 2.0F)));
+    auto inner = group.subgroup({Rank{0}, Rank{2}});
+    if (inner) {
+      grads.fill_(to_int(inner->rank()) + 5);
+      inner->broadcast(grads, Rank{1}).wait();
+      EXPECT_TRUE(torch::equal(grads, torch::full({1003}, 6.0F)));
+    }
+  });
+  ::setenv("TUTTI_ALL_REDUCE", "rong", 1);
+  EXPECT_THAT(complaint([] { run_ranks(2, [](Group&) {}); }),
+              HasSubstr("TUTTI_ALL_REDUCE=rong: no algorithm 'rong'; there are ring"));
+  ::setenv("TUTTI_ALL_REDUCE", "bruck", 1);
+  EXPECT_THAT(complaint([] { run_ranks(2, [](Group&) {}); }), HasSubstr("TUTTI_ALL_REDUCE=bruck: no bruck for"));
+  ::unsetenv("TUTTI_ALL_REDUCE");
+  ::unsetenv("TUTTI_BROADCAST");
+}
+
 TEST(Group, AForkedChildIsToldSoAndHarmsNobody) {
   run_ranks(1, [](Group& group) {
     const pid_t child = ::fork();

@@ -87,8 +87,10 @@ World init(const InitOptions& options) {
   auto job = join_job(options);
   auto state = std::make_shared<World::State>();
   state->environment = std::move(job.environment);
-  GroupFactory::Options made_from{
-      .store = std::move(job.store), .rank = state->environment.place.rank, .timeout = state->environment.timeout};
+  GroupFactory::Options made_from{.store = std::move(job.store),
+                                  .rank = state->environment.place.rank,
+                                  .timeout = state->environment.timeout,
+                                  .plans = state->environment.plans};
   if (job.alone) {
     made_from.memories = std::make_shared<engine::LocalMemories>();
   }
@@ -114,9 +116,11 @@ void run_ranks(int ranks, const std::function<void(World&)>& function) {
           state->environment.launcher = Launcher::none;
           state->environment.place = {
               .rank = Rank{rank}, .world_size = ranks, .local_rank = rank, .local_world_size = ranks};
-          auto world =
-              make_world(std::move(state),
-                         {.store = store, .memories = memories, .rank = Rank{rank}, .timeout = environment.timeout});
+          auto world = make_world(std::move(state), {.store = store,
+                                                     .memories = memories,
+                                                     .rank = Rank{rank},
+                                                     .timeout = environment.timeout,
+                                                     .plans = environment.plans});
           function(world);
         } catch (...) {
           failures.add(std::current_exception());

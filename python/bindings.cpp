@@ -45,7 +45,9 @@ struct LibraryFolders {
   std::string python = folder_of("os");
 
   bool hold(std::string_view file) const {
-    if (file.starts_with(torch) || file.starts_with(tutti) || file.starts_with("<frozen ")) {
+    // PyTorch's deprecated functions are called through a wrapper of that module.
+    if (file.starts_with(torch) || file.starts_with(tutti) || file.starts_with("<frozen ") ||
+        file.ends_with("/typing_extensions.py")) {
       return true;
     }
     const bool installed = file.find("/site-packages/") != file.npos || file.find("/dist-packages/") != file.npos;

@@ -10,6 +10,7 @@ Start the ranks with `tutti run -n 4 -- python train.py`, or with torchrun.
 """
 
 import atexit as _atexit
+import operator as _operator
 from datetime import timedelta
 
 import torch as _torch
@@ -29,8 +30,8 @@ def symmetric_empty(*size, dtype=None, group=None):
 
     Like torch.empty(*size); `group` is a process group with the tutti backend, the default one when not given.
     """
-    sizes = size[0] if len(size) == 1 and not isinstance(size[0], int) else size
-    return _tutti.symmetric_empty(_backend_of(group), list(sizes), dtype or _torch.get_default_dtype())
+    sizes = size[0] if len(size) == 1 and not hasattr(size[0], "__index__") else size
+    return _tutti.symmetric_empty(_backend_of(group), [_operator.index(each) for each in sizes], dtype or _torch.get_default_dtype())
 
 
 def is_symmetric(tensor, group=None):
@@ -42,6 +43,8 @@ def _backend_of(group):
     group = _dist.group.WORLD if group is None else group
     if group is None:
         raise ValueError("tutti: there is no process group; call torch.distributed.init_process_group first")
+    if group is _dist.GroupMember.NON_GROUP_MEMBER:
+        raise ValueError("tutti: this rank is no member of that group")
     backend = group._get_backend(_CPU)
     return getattr(backend, "wrapped_pg", backend)  # TORCH_DISTRIBUTED_DEBUG=DETAIL puts one around it
 

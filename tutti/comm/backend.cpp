@@ -128,8 +128,9 @@ void Backend::barrier_now(engine::CallSite where) {
 
 Backend::WorkPtr Backend::submit(const Operation& operation, PreparedCall prepared, const Tensors& outputs) {
   prepared.call.site = site();
+  prepared.separate(rank_);
   if (!operation.async) {
-    run_blocking(prepared, operation.timeout);
+    run_and_tell(operation, [&] { run_blocking(prepared, operation.timeout); });
     return nullptr;
   }
   const auto open = hold_open();
@@ -154,6 +155,7 @@ Backend::WorkPtr Backend::submit_all(const Operation& operation, std::vector<Pre
     const auto open = hold_open();
     for (auto& each : prepared) {
       each.call.site = where;
+      each.separate(rank_);
       check_possible(each);
     }
   }
@@ -175,7 +177,7 @@ Backend::WorkPtr Backend::submit_all(const Operation& operation, std::vector<Pre
 Backend::WorkPtr Backend::submit_task(const Operation& operation, engine::Progress::Task task, const Tensors& outputs) {
   if (!operation.async) {
     refuse_forked();
-    throw_if_failed(progress_->run(task));
+    run_and_tell(operation, [&] { throw_if_failed(progress_->run(task)); });
     return nullptr;
   }
   const auto open = hold_open();
@@ -190,21 +192,47 @@ c10::intrusive_ptr<BackendWork> Backend::make_work(c10d::OpType type, const char
   auto work = c10::make_intrusive<BackendWork>(rank_, type, title, outputs, sequence);
   work->set_progress({core_, progress_});
   const std::scoped_lock lock(coalescing_mutex_);
-  if (coalescing_) {
-    coalescing_->push_back(work);
+  if (const auto found = coalescing_.find(std::this_thread::get_id()); found != coalescing_.end()) {
+    found->second.push_back(work);
   }
   return work;
 }
 
-/// Called by a thread of the engine, perhaps after this backend has gone.
+/// Called by a thread of the engine, perhaps after this backend has gone. What users hung on the end is not run there:
+/// it may wait for what that thread has to do.
 engine::Done Backend::finisher(const c10::intrusive_ptr<BackendWork>& work) const {
-  if (!onCompletionHook_) {
-    return [work](const Status& status) { work->complete(status); };
-  }
-  return [work, hook = onCompletionHook_](const Status& status) {
-    work->complete(status);
-    hook(std::make_shared<c10d::WorkInfo>(work->info()));
+  return [work, callbacks = core_->callbacks, hook = onCompletionHook_](const Status& status) {
+    if (!hook && work->complete_alone(status)) {
+      return;
+    }
+    callbacks->run([work, hook, status] {
+      work->complete(status);
+      if (hook) {
+        hook(std::make_shared<c10d::WorkInfo>(work->info()));
+      }
+    });
   };
+}
+
+template <class Run>
+void Backend::run_and_tell(const Operation& operation, Run&& run) {
+  if (!onCompletionHook_) {
+    run();
+    return;
+  }
+  const auto tell = [&, began = std::chrono::steady_clock::now()] {
+    const auto ended = std::chrono::steady_clock::now();
+    auto info = std::make_shared<c10d::WorkInfo>(operation.type, getSequenceNumberForGroup(), began, ended,
+                                                 std::chrono::duration<float>(ended - began));
+    core_->callbacks->run([hook = onCompletionHook_, info = std::move(info)] { hook(info); });
+  };
+  try {
+    run();
+  } catch (...) {
+    tell();
+    throw;
+  }
+  tell();
 }
 
 SymmetricAllocator& Backend::allocator() {
@@ -252,6 +280,7 @@ void Backend::registerOnCompletionHook(std::function<void(std::shared_ptr<c10d::
 void Backend::waitForPendingWorks() {
   const auto open = hold_open();
   progress_->wait_idle();
+  core_->callbacks->wait_idle();
 }
 
 c10d::ErrorType Backend::getError() {
@@ -288,6 +317,7 @@ void Backend::Core::end() {
   if (!progress.on_own_thread()) {  // else the destructor does it
     progress.close();
   }
+  callbacks->stop();
 }
 
 void Backend::shut_down_all() {

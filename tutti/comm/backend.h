@@ -3,16 +3,19 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <shared_mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
 #include "tutti/base/forked.h"
+#include "tutti/comm/callbacks.h"
 #include "tutti/comm/dtype.h"
 #include "tutti/comm/prepare.h"
 #include "tutti/comm/symmetric.h"
@@ -116,6 +119,7 @@ class Backend final : public c10d::Backend {
     void end();
 
     engine::Progress progress;
+    const std::shared_ptr<Callbacks> callbacks = std::make_shared<Callbacks>();
     std::shared_mutex open_mutex;
     bool open = true;
   };
@@ -150,6 +154,9 @@ class Backend final : public c10d::Backend {
   bool is_forked() const { return process_generation() != process_; }
   void refuse_forked() const;
   engine::Done finisher(const c10::intrusive_ptr<BackendWork>& work) const;
+  /// For who asked to be told of every end: of one that no Work stands for.
+  template <class Run>
+  void run_and_tell(const Operation& operation, Run&& run);
 
   const std::uint64_t process_;
   const std::string engine_name_;
@@ -162,7 +169,7 @@ class Backend final : public c10d::Backend {
   std::atomic<std::int64_t> timeout_ms_;
   std::atomic<std::uint64_t> submitted_{0};  // collectives that are waited for by their Work
   std::mutex coalescing_mutex_;
-  std::optional<std::vector<WorkPtr>> coalescing_;  // what was started since startCoalescing
+  std::map<std::thread::id, std::vector<WorkPtr>> coalescing_;  // what each thread started since startCoalescing
 };
 
 }  // namespace tutti

@@ -113,24 +113,19 @@ class SparseSum {
 
 }  // namespace
 
+/// Of each thread its own. One that was never ended, because something in it threw, is forgotten.
 void Backend::startCoalescing() {
   const std::scoped_lock lock(coalescing_mutex_);
-  if (coalescing_) {
-    refuse("startCoalescing: coalescing has already been started; end it first");
-  }
-  coalescing_.emplace();
+  coalescing_[std::this_thread::get_id()].clear();
 }
 
 Backend::WorkPtr Backend::endCoalescing() {
-  std::optional<std::vector<WorkPtr>> parts;
-  {
-    const std::scoped_lock lock(coalescing_mutex_);
-    parts.swap(coalescing_);
-  }
-  if (!parts) {
+  const std::scoped_lock lock(coalescing_mutex_);
+  auto parts = coalescing_.extract(std::this_thread::get_id());
+  if (parts.empty()) {
     refuse("endCoalescing: coalescing was not started");
   }
-  return c10::make_intrusive<JoinedWork>(std::move(*parts));
+  return c10::make_intrusive<JoinedWork>(std::move(parts.mapped()));
 }
 
 Backend::WorkPtr Backend::allreduce_coalesced(Tensors& tensors, const c10d::AllreduceCoalescedOptions& options) {
@@ -209,6 +204,8 @@ Backend::WorkPtr Backend::sparse_all_reduce(const at::Tensor& tensor, const c10d
     refuse(fmt::format("all_reduce of a sparse tensor: {} is not possible, sum and avg are; use .to_dense()",
                        kernels::to_string(reduce.op)));
   }
+  const auto dtype = value_or_throw(to_dtype(tensor.scalar_type()));
+  throw_if_failed(kernels::can_reduce(reduce.op, dtype));
   auto sum = std::make_shared<SparseSum>(tensor, deadline_for(options.timeout), site());
   const bool average = reduce.op == ReduceOp::avg;
   return submit_task({c10d::OpType::_ALLREDUCE_SPARSE, "tutti:all_reduce_sparse", options.timeout, options.asyncOp},

@@ -215,6 +215,116 @@ TEST(BackendTest, AForkedChildShutsNothingDown) {
   });
 }
 
+/// As PyTorch's own hooks for DataParallel do it.
+TEST(BackendTest, ACallbackMayWaitForAnotherOperation) {
+  run_ranks(2, [](Group& group) {
+    auto backend = backend_of(group);
+    std::vector<at::Tensor> tensors{torch::ones({300'000})};
+    std::vector<at::Tensor> others{torch::ones({5})};
+    const auto chain = [&](const c10::intrusive_ptr<c10d::Work>& first) {
+      return first->getFuture()->then(
+          [&](c10::ivalue::Future&) {
+            auto second = backend->allreduce(others, {});
+            second->getFuture()->wait();
+            auto third = backend->allreduce(others, {});
+            third->wait(std::chrono::seconds(30));
+            return c10::IValue(others[0]);
+          },
+          c10::TensorType::get());
+    };
+    auto last = chain(backend->allreduce(tensors, {}));
+    last->wait();
+    EXPECT_EQ(others[0][0].item<float>(), 4.0F);
+    // After a message, too.
+    if (group.rank() == Rank{0}) {
+      backend->send(tensors, 1, 0)->wait();
+      backend->recv(others, 1, 1)->wait();
+    } else {
+      auto received = backend->recv(tensors, 0, 0);
+      auto answered = received->getFuture()->then(
+          [&](c10::ivalue::Future&) {
+            backend->send(others, 0, 1)->wait(std::chrono::seconds(30));
+            return c10::IValue();
+          },
+          c10::NoneType::get());
+      answered->wait();
+    }
+    backend->waitForPendingWorks();
+  });
+}
+
+TEST(BackendTest, AHookIsToldOfBlockingOnesAndMayThrow) {
+  run_ranks(2, [](Group& group) {
+    std::atomic<int> told{0};
+    auto backend = backend_of(group);
+    backend->registerOnCompletionHook([&](const std::shared_ptr<c10d::WorkInfo>&) {
+      ++told;
+      throw std::runtime_error("careless");
+    });
+    std::vector<at::Tensor> tensors{torch::ones({3})};
+    c10d::AllreduceOptions blocking;
+    blocking.asyncOp = false;
+    backend->allreduce(tensors, blocking);
+    backend->allreduce(tensors, {})->wait();
+    backend->waitForPendingWorks();
+    EXPECT_EQ(told, 2);
+  });
+}
+
+TEST(BackendTest, CoalescingIsAThreadsOwnAndForgetsWhatWasNotEnded) {
+  run_ranks(1, [](Group& group) {
+    auto backend = backend_of(group);
+    backend->startCoalescing();
+    std::thread([&] {
+      EXPECT_THAT(complaint([&] { backend->endCoalescing(); }), HasSubstr("was not started"));
+    }).join();
+    backend->startCoalescing();  // something threw in between
+    std::vector<at::Tensor> tensors{torch::ones({3})};
+    backend->allreduce(tensors, {});
+    EXPECT_EQ(backend->endCoalescing()->result().size(), 1U);
+  });
+}
+
+TEST(BackendTest, InputsThatLieInOutputs) {
+  for (const int64_t count : {5, 50'000}) {
+    run_ranks(2, [count](Group& group) {
+      auto backend = backend_of(group);
+      const auto rank = to_int(group.rank());
+      for (const bool symmetric : {false, true}) {
+        auto x = symmetric ? symmetric_empty({2 * count}, torch::kFloat, group) : torch::empty({2 * count});
+        x.narrow(0, 0, count).fill_(10 * rank);
+        x.narrow(0, count, count).fill_(10 * rank + 1);
+        std::vector<int64_t> even;
+        backend->alltoall_base(x, x, even, even, {})->wait();
+        EXPECT_EQ(x[0].item<float>(), static_cast<float>(rank));
+        EXPECT_EQ(x[2 * count - 1].item<float>(), static_cast<float>(10 + rank));
+        // The input lies where the other's goes, and across both.
+        x.fill_(rank + 1);
+        auto in = x.narrow(0, rank == 0 ? count : 0, count);
+        backend->_allgather_base(x, in, {})->wait();
+        EXPECT_EQ(x[0].item<float>(), 1.0F);
+        EXPECT_EQ(x[2 * count - 1].item<float>(), 2.0F);
+        x.fill_(rank + 1);
+        auto across = x.narrow(0, count / 2, count);
+        backend->_reduce_scatter_base(across, x, {})->wait();
+        EXPECT_TRUE(torch::equal(across, torch::full({count}, 3.0F)));
+        group.barrier().wait();
+      }
+    });
+  }
+}
+
+TEST(BackendTest, SparseMeansOfIntegersAreRefusedAndBreakNothing) {
+  run_ranks(2, [](Group& group) {
+    auto backend = backend_of(group);
+    std::vector<at::Tensor> tensors{torch::eye(3, torch::kLong).to_sparse()};
+    c10d::AllreduceOptions average;
+    average.reduceOp = c10d::ReduceOp::AVG;
+    EXPECT_NE(complaint([&] { backend->allreduce_sparse(tensors, average); }), "no complaint");
+    group.barrier().wait();
+  });
+}
+
 TEST(BackendTest, AbortEndsWhatIsInFlight) {
   std::string message;
   try {

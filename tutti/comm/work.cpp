@@ -20,14 +20,30 @@ BackendWork::BackendWork(int rank, c10d::OpType type, const char* title, std::ve
                          std::uint64_t sequence)
     : c10d::Work(rank, type, title_if_profiled(title), outputs), outputs_(std::move(outputs)), sequence_(sequence) {}
 
+/// With the lock.
+void BackendWork::set_over(const Status& status) {
+  ended_ = std::chrono::steady_clock::now();
+  failure_ = status ? nullptr : std::make_exception_ptr(Exception(status.error()));
+  over_ = true;
+}
+
+bool BackendWork::complete_alone(const Status& status) {
+  {
+    const std::scoped_lock lock(future_mutex_);
+    if (future_) {
+      return false;
+    }
+    set_over(status);
+  }
+  finish(failure_);
+  return true;
+}
+
 void BackendWork::complete(const Status& status) {
-  const auto failure = status ? nullptr : std::make_exception_ptr(Exception(status.error()));
   c10::intrusive_ptr<c10::ivalue::Future> future;
   {
     const std::scoped_lock lock(future_mutex_);
-    ended_ = std::chrono::steady_clock::now();
-    failure_ = failure;
-    over_ = true;
+    set_over(status);
     future = future_;
   }
   // The future first: who was woken by wait() may ask it for the result. A callback of the user's that throws is the
@@ -39,7 +55,7 @@ void BackendWork::complete(const Status& status) {
   } catch (const std::exception& thrown) {
     TORCH_WARN("a callback of a tutti operation threw: ", thrown.what());
   }
-  finish(failure);
+  finish(failure_);
 }
 
 void BackendWork::fulfil(c10::ivalue::Future& future) const {

@@ -21,8 +21,11 @@ class BackendWork final : public c10d::Work {
   /// `outputs` are what its future gives.
   BackendWork(int rank, c10d::OpType type, const char* title, std::vector<at::Tensor> outputs, std::uint64_t sequence);
 
-  /// Ends it, well or with an error that `wait` and the future throw as tutti::Exception.
+  /// Ends it, well or with an error that `wait` and the future throw as tutti::Exception. Runs what hangs on the
+  /// future.
   void complete(const Status& status);
+  /// The same when there is no future yet, so that nothing can hang on it; false when there is one.
+  bool complete_alone(const Status& status);
 
   /// For a receive from any rank: where the message came from.
   void set_source(int rank) { source_ = rank; }
@@ -44,6 +47,7 @@ class BackendWork final : public c10d::Work {
   c10d::WorkInfo info() const;
 
  private:
+  void set_over(const Status& status);
   void fulfil(c10::ivalue::Future& future) const;
 
   std::vector<at::Tensor> outputs_;

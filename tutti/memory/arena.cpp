@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <cerrno>
@@ -78,6 +79,14 @@ Result<Arena> Arena::create(std::size_t bytes, std::size_t more) {
   FileDescriptor fd(::memfd_create("tutti", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd.valid()) {
     return system_error("cannot create shared memory (memfd)", errno);
+  }
+  // Beyond the limit the kernel would end the process with SIGXFSZ.
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < bytes + more) {
+    return Error{Code::resource_exhausted,
+                 fmt::format("shared memory of {} MiB is larger than files may be here ({} KiB): raise the limit with "
+                             "ulimit -f unlimited",
+                             (bytes + more) >> 20, limit.rlim_cur >> 10)};
   }
   if (::ftruncate(fd.get(), static_cast<off_t>(bytes + more)) != 0) {
     return system_error(fmt::format("cannot size shared memory to {} bytes", bytes + more), errno);

@@ -87,6 +87,10 @@ Status Heap::grow(std::size_t bytes) {
 }
 
 Result<std::byte*> Heap::allocate(std::size_t bytes) {
+  if (::getpid() != process_) {
+    return Error{Code::unsupported,
+                 "this process was forked after the group was made: its symmetric memory is the parent's"};
+  }
   if (bytes > layout_.bytes_each) {
     return Error{Code::resource_exhausted,
                  fmt::format("symmetric memory of {} MiB was asked for, and this machine has {}", bytes >> 20,

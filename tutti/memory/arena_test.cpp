@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include <filesystem>
@@ -77,6 +78,20 @@ TEST(Arena, RefusesWhatIsNoArena) {
   ASSERT_EQ(::ftruncate(foreign.get(), kOdd), 0);
   EXPECT_EQ(Arena::attach(std::move(foreign), kOdd).error().code, Code::protocol);
   EXPECT_FALSE(Arena::attach(FileDescriptor(), kOdd).ok());
+}
+
+TEST(Arena, ALimitOnFilesIsAnErrorAndNotASignal) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const rlimit limit{.rlim_cur = 1000, .rlim_max = RLIM_INFINITY};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    const auto arena = Arena::create(1 << 20);
+    const bool said = !arena && arena.error().message.find("ulimit -f") != std::string::npos;
+    ::_exit(said && arena.error().code == Code::resource_exhausted ? 0 : 1);
+  }
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
 }
 
 TEST(Arena, FullMemoryIsAnErrorAtTheStart) {

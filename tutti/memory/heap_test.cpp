@@ -48,6 +48,20 @@ TEST(Heap, WhatOneRankWritesAPeerReadsAtItsPlace) {
   heaps.first.free(data);
 }
 
+TEST(Heap, AForkedChildGetsNothing) {
+  TwoHeaps heaps;
+  auto* data = heaps.first.allocate(100).value();
+  const auto child = ::fork();
+  if (child == 0) {
+    const auto refused = heaps.first.allocate(100);
+    ::_exit(!refused && refused.error().code == Code::unsupported ? 0 : 1);
+  }
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  heaps.first.free(data);
+}
+
 TEST(Heap, WhatRanksAllocateAlikeLiesApart) {
   TwoHeaps heaps;
   auto* mine = heaps.first.allocate(1 << 20).value();

@@ -82,10 +82,13 @@ Result<std::vector<std::string>> exchange_hosts(rendezvous::Store& store, const 
       missing.push_back(peer);
     }
   }
+  if (missing.empty()) {
+    return Error{Code::timed_out, "the deadline passed while the ranks of the group met: give it a longer time-out"};
+  }
   return Error{Code::timed_out,
                fmt::format("the deadline passed; still missing: rank{} {}", missing.size() == 1 ? "" : "s",
                            fmt::join(missing, ", ")),
-               missing.empty() ? std::nullopt : std::optional(Rank{missing.front()})};
+               Rank{missing.front()}};
 }
 
 Result<std::string> job_identity(const Environment& environment) {

@@ -67,6 +67,12 @@ Status check_pairs(const Calls& calls, const std::function<std::uint64_t(std::si
                    const std::function<std::uint64_t(std::size_t giver, std::size_t taker)>& taken) {
   for (std::size_t giver = 0; giver < calls.size(); ++giver) {
     for (std::size_t taker = 0; taker < calls.size(); ++taker) {
+      if (given(giver, taker) != taken(giver, taker) && giver == taker) {
+        return Error{Code::mismatch,
+                     fmt::format("{}, with {} bytes for itself where it expects {}", calls.describe(giver),
+                                 given(giver, giver), taken(giver, giver)),
+                     to_rank(giver)};
+      }
       if (given(giver, taker) != taken(giver, taker)) {
         return disagreement(calls, giver, taker, lengths(giver, given(giver, taker), taker, taken(giver, taker)));
       }

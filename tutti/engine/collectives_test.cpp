@@ -389,6 +389,16 @@ TEST_P(CollectivesTest, SplitsThatDoNotFitAreAMismatch) {
                                    soon());
     ASSERT_FALSE(status.ok());
     EXPECT_THAT(status.error().message, HasSubstr("rank 0 has 12 bytes for rank 1, which expects 16"));
+    // What a rank has for itself is its own mistake, and everybody hears of it.
+    const std::size_t own = (engine.rank() == Rank{1} ? 2 : 3) * sizeof(float);
+    const auto itself = engine.run({.op = Op::all_to_all,
+                                    .dtype = DType::float32,
+                                    .in = {in.first(sent), in.first(sent)},
+                                    .out = {out.first(sent), out.subspan(20, own)}},
+                                   soon());
+    ASSERT_FALSE(itself.ok());
+    EXPECT_THAT(itself.error().message, testing::StartsWith("rank 1 calls all_to_all #"));
+    EXPECT_THAT(itself.error().message, HasSubstr("with 12 bytes for itself where it expects 8"));
   });
 }
 

@@ -83,7 +83,7 @@ Status Collectives::run_checked(const Call& call, Deadline deadline) {
   if (call.op == Op::barrier) {
     return {};
   }
-  if (all_planned(running)) {
+  if (plan_ != 0 && all_planned(running)) {
     return planned_.runner(running.card()).run(call, links_, running.doing, deadline);
   }
   if (all_staged(running)) {
@@ -132,8 +132,8 @@ void Collectives::write_notice(const Running& running) {
   if (!running.card().plain) {
     write_table(running);
   }
-  const auto* choice = planned_.choice_for(running.card());
-  notice.plan = choice == nullptr ? 0 : choice->mark();
+  const auto* choice = planned_.any() ? planned_.choice_for(running.card()) : nullptr;
+  notice.plan = plan_ = choice == nullptr ? 0 : choice->mark();
   if (choice != nullptr) {
     notice.in_place = Notice::kElsewhere;  // nothing is laid down: it goes over links
     return;
@@ -177,14 +177,13 @@ void Collectives::write_table(const Running& running) const {
 
 Status Collectives::check_notices(const Running& running) {
   const auto& mine = running.card();
-  const auto own_plan = hub_.notice(me(), running.sequence()).plan;
   for (std::size_t rank = 0; rank < ranks(); ++rank) {
     const auto& notice = hub_.notice(to_rank(rank), running.sequence());
     const auto& card = notice.card;
     if (!card.plain || !(card == mine)) {
       return explain_mismatch(running);
     }
-    if (notice.plan != own_plan) {
+    if (notice.plan != plan_) {
       return Error{Code::mismatch,
                    fmt::format("{}: rank {} runs it by another plan than rank {}: choose the same one on all ranks",
                                running.doing.text(), rank, to_int(me()))};
@@ -232,13 +231,12 @@ Status Collectives::explain_mismatch(const Running& running) {
 
 /// One rank's blocks may be such that it has no plan; then nobody has.
 bool Collectives::all_planned(const Running& running) const {
-  const auto plan = hub_.notice(me(), running.sequence()).plan;
-  for (std::size_t rank = 0; plan != 0 && rank < ranks(); ++rank) {
-    if (hub_.notice(to_rank(rank), running.sequence()).plan != plan) {
+  for (std::size_t rank = 0; rank < ranks(); ++rank) {
+    if (hub_.notice(to_rank(rank), running.sequence()).plan != plan_) {
       return false;
     }
   }
-  return plan != 0;
+  return true;
 }
 
 bool Collectives::all_staged(const Running& running) const {

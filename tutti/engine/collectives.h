@@ -137,6 +137,7 @@ class Collectives {
   std::array<std::uint64_t, HubLayout::kSlots> slot_uses_{};
   StoreTrial trial_;
   bool streams_ = false;     // in this operation
+  std::uint32_t plan_ = 0;   // the mark of that by which this rank runs this operation, if any
   std::uint64_t spent_ = 0;  // ticks on a small one before the notices met, or 0
   // Kept from call to call, so that none has to ask for memory.
   std::vector<const std::byte*> sources_;

@@ -1,5 +1,6 @@
 #include "tutti/engine/planned.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include <fmt/format.h>
@@ -70,6 +71,7 @@ Status Planned::choose(Op op, std::optional<PlanChoice> choice) {
     }
   }
   choices_[static_cast<std::size_t>(op)] = choice;
+  any_ = std::any_of(choices_.begin(), choices_.end(), [](const auto& each) { return each.has_value(); });
   std::erase_if(runners_, [op](const auto& entry) { return entry.first.first == op; });
   return {};
 }

@@ -32,6 +32,9 @@ class Planned {
   /// From now on; nothing: no plan. Fails when there is no such plan.
   Status choose(Op op, std::optional<PlanChoice> choice);
 
+  /// Whether anything was chosen at all.
+  bool any() const { return any_; }
+
   /// What was chosen for such a call, or nothing. Blocks that differ in length have no plan; nor have 16- and 8-bit
   /// floats one that would round their sums more than once.
   const PlanChoice* choice_for(const Card& card) const;
@@ -42,6 +45,7 @@ class Planned {
  private:
   Rank rank_;
   int ranks_;
+  bool any_ = false;
   std::array<std::optional<PlanChoice>, std::size(kOpNames)> choices_;
   std::map<std::pair<Op, Rank>, PlanRunner> runners_;
 };

@@ -98,7 +98,16 @@ void Backend::check_possible(const PreparedCall& prepared) {
 /// Of a group that was shut down nothing is touched: `run` fails then, and checks the call, too.
 void Backend::run_blocking(const PreparedCall& prepared, std::chrono::milliseconds timeout) {
   refuse_forked();
-  throw_if_failed(progress_->run(prepared.call, deadline_for(timeout)));
+  const auto deadline = deadline_for(timeout);
+  if (prepared.overlaps(rank_)) {
+    throw_if_failed(progress_->run([&](engine::Engine& engine) {
+      auto apart = prepared;
+      apart.separate(rank_);
+      return engine.run(apart.call, deadline);
+    }));
+  } else {
+    throw_if_failed(progress_->run(prepared.call, deadline));
+  }
   if (!prepared.copy_back.empty()) {
     throw_if_failed(prepared.copy_results());
   }
@@ -128,7 +137,6 @@ void Backend::barrier_now(engine::CallSite where) {
 
 Backend::WorkPtr Backend::submit(const Operation& operation, PreparedCall prepared, const Tensors& outputs) {
   prepared.call.site = site();
-  prepared.separate(rank_);
   if (!operation.async) {
     run_and_tell(operation, [&] { run_blocking(prepared, operation.timeout); });
     return nullptr;
@@ -140,7 +148,8 @@ Backend::WorkPtr Backend::submit(const Operation& operation, PreparedCall prepar
   auto shared = std::make_shared<PreparedCall>(std::move(prepared));
   const auto deadline = deadline_for(operation.timeout);
   progress_->submit(
-      [shared, deadline](engine::Engine& engine) {
+      [shared, deadline, rank = rank_](engine::Engine& engine) {
+        shared->separate(rank);
         auto status = engine.run(shared->call, deadline);
         return status ? shared->copy_results() : status;
       },
@@ -155,16 +164,16 @@ Backend::WorkPtr Backend::submit_all(const Operation& operation, std::vector<Pre
     const auto open = hold_open();
     for (auto& each : prepared) {
       each.call.site = where;
-      each.separate(rank_);
       check_possible(each);
     }
   }
   const auto deadline = deadline_for(operation.timeout);
   auto shared = std::make_shared<std::vector<PreparedCall>>(std::move(prepared));
   // All of them, also after a mismatch of one: ranks stay in step.
-  const auto run_each = [shared, deadline](engine::Engine& engine) {
+  const auto run_each = [shared, deadline, rank = rank_](engine::Engine& engine) {
     Status first;
-    for (const auto& each : *shared) {
+    for (auto& each : *shared) {
+      each.separate(rank);
       auto status = engine.run(each.call, deadline);
       status = status ? each.copy_results() : status;
       first = first ? status : first;
@@ -193,7 +202,12 @@ c10::intrusive_ptr<BackendWork> Backend::make_work(c10d::OpType type, const char
   work->set_progress({core_, progress_});
   const std::scoped_lock lock(coalescing_mutex_);
   if (const auto found = coalescing_.find(std::this_thread::get_id()); found != coalescing_.end()) {
-    found->second.push_back(work);
+    constexpr std::size_t kMost = 65536;  // more than any batch: one that was never ended must not keep all tensors
+    if (found->second.size() < kMost) {
+      found->second.push_back(work);
+    } else {
+      coalescing_.erase(found);
+    }
   }
   return work;
 }
@@ -201,30 +215,33 @@ c10::intrusive_ptr<BackendWork> Backend::make_work(c10d::OpType type, const char
 /// Called by a thread of the engine, perhaps after this backend has gone. What users hung on the end is not run there:
 /// it may wait for what that thread has to do.
 engine::Done Backend::finisher(const c10::intrusive_ptr<BackendWork>& work) const {
-  return [work, callbacks = core_->callbacks, hook = onCompletionHook_](const Status& status) {
-    if (!hook && work->complete_alone(status)) {
+  return [work, callbacks = core_->callbacks, told = told_](const Status& status) {
+    const auto tell = [work, told] {
+      if (told) {
+        told->tell(std::make_shared<c10d::WorkInfo>(work->info()));
+      }
+    };
+    if (work->complete_alone(status)) {
+      tell();
       return;
     }
-    callbacks->run([work, hook, status] {
+    callbacks->run([work, tell, status] {
       work->complete(status);
-      if (hook) {
-        hook(std::make_shared<c10d::WorkInfo>(work->info()));
-      }
+      tell();
     });
   };
 }
 
 template <class Run>
 void Backend::run_and_tell(const Operation& operation, Run&& run) {
-  if (!onCompletionHook_) {
+  if (!told_) {
     run();
     return;
   }
   const auto tell = [&, began = std::chrono::steady_clock::now()] {
     const auto ended = std::chrono::steady_clock::now();
-    auto info = std::make_shared<c10d::WorkInfo>(operation.type, getSequenceNumberForGroup(), began, ended,
-                                                 std::chrono::duration<float>(ended - began));
-    core_->callbacks->run([hook = onCompletionHook_, info = std::move(info)] { hook(info); });
+    told_->tell(std::make_shared<c10d::WorkInfo>(operation.type, getSequenceNumberForGroup(), began, ended,
+                                                 std::chrono::duration<float>(ended - began)));
   };
   try {
     run();
@@ -274,12 +291,16 @@ c10::intrusive_ptr<c10d::Backend::Options> Backend::getBackendOptions() {
 }
 
 void Backend::registerOnCompletionHook(std::function<void(std::shared_ptr<c10d::WorkInfo>)>&& hook) {
-  onCompletionHook_ = std::move(hook);
+  // Python's must not be copied by just any thread.
+  told_ = std::make_shared<Told<std::shared_ptr<c10d::WorkInfo>>>(std::move(hook), core_->callbacks);
+  onCompletionHook_ = [told = told_](const std::shared_ptr<c10d::WorkInfo>& info) { told->tell(info); };
 }
 
 void Backend::waitForPendingWorks() {
-  const auto open = hold_open();
-  progress_->wait_idle();
+  {
+    const auto open = hold_open();
+    progress_->wait_idle();
+  }
   core_->callbacks->wait_idle();
 }
 

@@ -167,7 +167,8 @@ class Backend final : public c10d::Backend {
   engine::Progress* const progress_;  // the core's
   std::mutex submit_mutex_;           // the order of the queue is the order of the sequence numbers
   std::atomic<std::int64_t> timeout_ms_;
-  std::atomic<std::uint64_t> submitted_{0};  // collectives that are waited for by their Work
+  std::atomic<std::uint64_t> submitted_{0};                      // collectives that are waited for by their Work
+  std::shared_ptr<Told<std::shared_ptr<c10d::WorkInfo>>> told_;  // who asked to be told of every end
   std::mutex coalescing_mutex_;
   std::map<std::thread::id, std::vector<WorkPtr>> coalescing_;  // what each thread started since startCoalescing
 };

@@ -6,7 +6,6 @@
 #include <deque>
 #include <list>
 #include <mutex>
-#include <system_error>
 #include <thread>
 
 #include <c10/util/Exception.h>
@@ -15,16 +14,6 @@ namespace tutti {
 namespace {
 
 constexpr std::chrono::seconds kIdle{5};
-
-void run_guarded(const std::function<void()>& task) {
-  try {
-    task();
-  } catch (const std::exception& thrown) {
-    TORCH_WARN("a callback of a tutti operation threw: ", thrown.what());
-  } catch (...) {
-    TORCH_WARN("a callback of a tutti operation threw something that is no std::exception");
-  }
-}
 
 }  // namespace
 
@@ -76,6 +65,16 @@ void Callbacks::State::join_ended() {
   ended.clear();
 }
 
+void Callbacks::run_guarded(const std::function<void()>& function) {
+  try {
+    function();
+  } catch (const std::exception& thrown) {
+    TORCH_WARN("a callback of a tutti operation threw: ", thrown.what());
+  } catch (...) {
+    TORCH_WARN("a callback of a tutti operation threw something that is no std::exception");
+  }
+}
+
 Callbacks::Callbacks() : state_(std::make_shared<State>()) {}
 
 void Callbacks::run(std::function<void()> task) {
@@ -91,7 +90,7 @@ void Callbacks::run(std::function<void()> task) {
       try {
         state_->threads.emplace_back([state = state_] { state->loop(); });
         return;
-      } catch (const std::system_error&) {  // no thread is to be had
+      } catch (...) {  // no thread is to be had, or no memory
         task = std::move(state_->tasks.back());
         state_->tasks.pop_back();
       }

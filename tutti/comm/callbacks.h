@@ -1,7 +1,10 @@
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <memory>
+#include <mutex>
+#include <utility>
 
 namespace tutti {
 
@@ -22,6 +25,9 @@ class Callbacks {
   /// Waits until all that were handed over so far are over; one that the calling thread is in does not count.
   void wait_idle();
 
+  /// What a function throws becomes a warning.
+  static void run_guarded(const std::function<void()>& function);
+
   /// Ends the threads when what they run is over, and waits for them, but for the calling one.
   void stop();
 
@@ -29,6 +35,46 @@ class Callbacks {
   struct State;
 
   std::shared_ptr<State> state_;  // a callback may be the last to hold what holds this
+};
+
+/// Calls a function for one thing after the other, in the order in which they came, on threads of `Callbacks`.
+template <class Thing>
+class Told : public std::enable_shared_from_this<Told<Thing>> {
+ public:
+  Told(std::function<void(Thing)> function, std::shared_ptr<Callbacks> callbacks)
+      : function_(std::move(function)), callbacks_(std::move(callbacks)) {}
+
+  /// Does not block.
+  void tell(Thing thing) {
+    {
+      const std::scoped_lock lock(mutex_);
+      things_.push_back(std::move(thing));
+      if (telling_) {
+        return;
+      }
+      telling_ = true;
+    }
+    callbacks_->run([self = this->shared_from_this()] { self->tell_all(); });
+  }
+
+ private:
+  void tell_all() {
+    std::unique_lock lock(mutex_);
+    while (!things_.empty()) {
+      auto thing = std::move(things_.front());
+      things_.pop_front();
+      lock.unlock();
+      Callbacks::run_guarded([&] { function_(std::move(thing)); });
+      lock.lock();
+    }
+    telling_ = false;
+  }
+
+  const std::function<void(Thing)> function_;
+  const std::shared_ptr<Callbacks> callbacks_;
+  std::mutex mutex_;
+  std::deque<Thing> things_;
+  bool telling_ = false;
 };
 
 }  // namespace tutti

@@ -10,9 +10,9 @@ namespace tutti {
 namespace {
 
 TEST(Callbacks, OneThatWaitsForTheNextGetsIt) {
-  Callbacks callbacks;
   std::promise<void> second;
   std::promise<void> first;
+  Callbacks callbacks;
   callbacks.run([&] {
     second.get_future().wait();
     first.set_value();
@@ -53,6 +53,26 @@ TEST(Callbacks, TheLastHandleMayGoInOne) {
   callbacks.reset();
   start.set_value();
   EXPECT_EQ(gone.get_future().wait_for(std::chrono::seconds(30)), std::future_status::ready);
+}
+
+TEST(Told, OneAfterTheOtherInOrderWhateverIsThrown) {
+  std::vector<int> heard;
+  auto callbacks = std::make_shared<Callbacks>();
+  auto told = std::make_shared<Told<int>>(
+      [&](int thing) {
+        heard.push_back(thing);
+        if (thing % 7 == 0) {
+          throw std::runtime_error("careless");
+        }
+      },
+      callbacks);
+  std::vector<int> expected;
+  for (int i = 0; i < 300; ++i) {
+    told->tell(i);
+    expected.push_back(i);
+  }
+  callbacks->wait_idle();
+  EXPECT_EQ(heard, expected);
 }
 
 TEST(Callbacks, AfterTheEndTheyRunHere) {

@@ -205,9 +205,18 @@ TEST(Group, ShutdownEndsWhatIsUnderWay) {
   });
 }
 
+/// For one test.
+struct Variable {
+  Variable(const char* variable, const char* value) : name(variable) { ::setenv(name, value, 1); }
+  ~Variable() { ::unsetenv(name); }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+  const char* name;
+};
+
 TEST(Group, RunsThePlansOfTheEnvironment) {
-  ::setenv("TUTTI_ALL_REDUCE", "double_tree/3", 1);
-  ::setenv("TUTTI_BROADCAST", "scatter_gather", 1);
+  const Variable reduce("TUTTI_ALL_REDUCE", "double_tree/3");
+  const Variable broadcast("TUTTI_BROADCAST", "scatter_gather");
   run_ranks(3, [](Group& group) {
     auto grads = torch::full({1003}, 1.0F + static_cast<float>(to_int(group.rank())));
     group.all_reduce(grads, ReduceOp::avg).wait();
@@ -224,8 +233,6 @@ TEST(Group, RunsThePlansOfTheEnvironment) {
               HasSubstr("TUTTI_ALL_REDUCE=rong: no algorithm 'rong'; there are ring"));
   ::setenv("TUTTI_ALL_REDUCE", "bruck", 1);
   EXPECT_THAT(complaint([] { run_ranks(2, [](Group&) {}); }), HasSubstr("TUTTI_ALL_REDUCE=bruck: no bruck for"));
-  ::unsetenv("TUTTI_ALL_REDUCE");
-  ::unsetenv("TUTTI_BROADCAST");
 }
 
 TEST(Group, AForkedChildIsToldSoAndHarmsNobody) {

@@ -70,30 +70,30 @@ void PreparedCall::add_in_place(const at::Tensor& tensor, bool in, bool out) {
   kept.push_back(std::move(plain));
 }
 
-void PreparedCall::separate(int rank) {
-  if (call.in.empty() || call.out.empty()) {
-    return;
-  }
+bool PreparedCall::overlaps(int rank) const {
   const auto own = static_cast<std::size_t>(rank);
-  const auto overlap = [&](std::size_t i, std::size_t o) {
-    const auto& in = call.in[i];
-    const auto& out = call.out[o];
-    const bool meet =
-        !in.empty() && !out.empty() && in.data() < out.data() + out.size() && out.data() < in.data() + in.size();
-    const bool same = in.data() == out.data() && in.size() == out.size() && (call.in.size() == 1 || i == own) &&
-                      (call.out.size() == 1 || o == own);
-    return meet && !same;
-  };
-  bool any = false;
-  std::size_t total = 0;
   for (std::size_t i = 0; i < call.in.size(); ++i) {
-    total += call.in[i].size();
-    for (std::size_t o = 0; o < call.out.size() && !any; ++o) {
-      any = overlap(i, o);
+    for (std::size_t o = 0; o < call.out.size(); ++o) {
+      const auto& in = call.in[i];
+      const auto& out = call.out[o];
+      const bool meet =
+          !in.empty() && !out.empty() && in.data() < out.data() + out.size() && out.data() < in.data() + in.size();
+      const bool own_blocks = (call.in.size() == 1 || i == own) && (call.out.size() == 1 || o == own);
+      if (meet && !(own_blocks && in.data() == out.data() && in.size() == out.size())) {
+        return true;
+      }
     }
   }
-  if (!any) {
+  return false;
+}
+
+void PreparedCall::separate(int rank) {
+  if (!overlaps(rank)) {
     return;
+  }
+  std::size_t total = 0;
+  for (const auto& block : call.in) {
+    total += block.size();
   }
   auto copy = at::empty({static_cast<int64_t>(total)}, at::kByte);
   auto* to = reinterpret_cast<std::byte*>(copy.mutable_data_ptr());

@@ -25,7 +25,9 @@ struct PreparedCall {
   void add_output(const at::Tensor& tensor) { add_in_place(tensor, false, true); }
   /// In and out at once; a tensor that is not contiguous travels as one contiguous copy.
   void add_in_place(const at::Tensor& tensor, bool in, bool out);
-  /// Where inputs lie in outputs, but for one that is the whole of this rank's own output: works on a copy of them.
+  /// Whether an input lies in an output, but for one that is the whole of this rank's own.
+  bool overlaps(int rank) const;
+  /// Where it does, has the call work on copies of the inputs, taken now.
   void separate(int rank);
 
   /// Into outputs that were not contiguous, on whatever thread, whatever mode the caller was in.

@@ -54,6 +54,8 @@ void BackendWork::complete(const Status& status) {
     }
   } catch (const std::exception& thrown) {
     TORCH_WARN("a callback of a tutti operation threw: ", thrown.what());
+  } catch (...) {
+    TORCH_WARN("a callback of a tutti operation threw something that is no std::exception");
   }
   finish(failure_);
 }
@@ -78,8 +80,14 @@ c10::intrusive_ptr<c10::ivalue::Future> BackendWork::getFuture() {
 }
 
 void BackendWork::abort() {
-  const auto progress = process_ == process_generation() ? progress_.lock() : nullptr;
-  if (progress && !isCompleted()) {
+  if (process_ != process_generation()) {
+    return;
+  }
+  const auto is_over = [this] {
+    const std::scoped_lock lock(future_mutex_);
+    return over_;
+  };
+  if (const auto progress = progress_.lock(); progress && !is_over()) {
     progress->abort({Code::aborted, fmt::format("rank {} aborted operation {}", rank_, sequence_), Rank{rank_}});
   }
 }

@@ -178,12 +178,14 @@ void Collectives::write_table(const Running& running) const {
 Status Collectives::check_notices(const Running& running) {
   const auto& mine = running.card();
   for (std::size_t rank = 0; rank < ranks(); ++rank) {
-    const auto& notice = hub_.notice(to_rank(rank), running.sequence());
-    const auto& card = notice.card;
+    const auto& card = hub_.notice(to_rank(rank), running.sequence()).card;
     if (!card.plain || !(card == mine)) {
       return explain_mismatch(running);
     }
-    if (notice.plan != plan_) {
+  }
+  // All cards first: whoever has something to explain meets everybody.
+  for (std::size_t rank = 0; rank < ranks(); ++rank) {
+    if (hub_.notice(to_rank(rank), running.sequence()).plan != plan_) {
       return Error{Code::mismatch,
                    fmt::format("{}: rank {} runs it by another plan than rank {}: choose the same one on all ranks",
                                running.doing.text(), rank, to_int(me()))};

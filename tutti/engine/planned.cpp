@@ -55,8 +55,10 @@ bool rounds_sums(kernels::DType dtype) {
          dtype == kernels::DType::float8_e4m3fn || dtype == kernels::DType::float8_e5m2;
 }
 
-bool adds_at_once(plan::Algorithm algorithm) {
-  return algorithm == plan::Algorithm::direct || algorithm == plan::Algorithm::one_shot;
+/// Whether a plan gives such a sum the bits of one that is added in float32 and rounded at the end.
+bool adds_at_once(plan::Algorithm algorithm, kernels::ReduceOp op) {
+  return (algorithm == plan::Algorithm::direct || algorithm == plan::Algorithm::one_shot) &&
+         op != kernels::ReduceOp::avg && op != kernels::ReduceOp::premul_sum;
 }
 
 }  // namespace
@@ -81,7 +83,7 @@ const PlanChoice* Planned::choice_for(const Card& card) const {
   if (!choice || !card.plain || card.bytes == 0) {
     return nullptr;
   }
-  if (plan::reduces(*plan_op(card.op)) && rounds_sums(card.dtype) && !adds_at_once(choice->algorithm)) {
+  if (plan::reduces(*plan_op(card.op)) && rounds_sums(card.dtype) && !adds_at_once(choice->algorithm, card.reduce)) {
     return nullptr;
   }
   return &*choice;

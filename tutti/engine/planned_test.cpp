@@ -32,6 +32,12 @@ TEST(Planned, SumsAreRoundedOnce) {
   EXPECT_EQ(planned.choice_for(card), nullptr);
   ASSERT_TRUE(planned.choose(Op::all_reduce, PlanChoice{.algorithm = plan::Algorithm::direct}));
   EXPECT_NE(planned.choice_for(card), nullptr);
+  for (const auto twice : {kernels::ReduceOp::avg, kernels::ReduceOp::premul_sum}) {
+    card.reduce = twice;  // the plan would round before it divides, or after it multiplies
+    EXPECT_EQ(planned.choice_for(card), nullptr);
+  }
+  card.reduce = kernels::ReduceOp::max;
+  EXPECT_NE(planned.choice_for(card), nullptr);
   card.plain = false;
   EXPECT_EQ(planned.choice_for(card), nullptr);
 }

@@ -83,7 +83,9 @@ TEST(Arena, RefusesWhatIsNoArena) {
 TEST(Arena, ALimitOnFilesIsAnErrorAndNotASignal) {
   const pid_t child = ::fork();
   if (child == 0) {
-    const rlimit limit{.rlim_cur = 1000, .rlim_max = RLIM_INFINITY};
+    rlimit limit{};
+    ::getrlimit(RLIMIT_FSIZE, &limit);
+    limit.rlim_cur = 1000;
     ::setrlimit(RLIMIT_FSIZE, &limit);
     const auto arena = Arena::create(1 << 20);
     const bool said = !arena && arena.error().message.find("ulimit -f") != std::string::npos;

@@ -54,11 +54,22 @@ Found check_step(const Plan& plan, Rank rank, std::uint32_t number) {
   const auto& program = plan.programs[to_index(rank)];
   const auto& step = program.steps[number];
   const auto wrong = [&](std::string_view what) { return flaw_at(plan, Kind::malformed, rank, number, what); };
+  const auto pieces = plan.shape.pieces;
   const auto inside = [&](Span span) {
     return span.count > 0 && span.begin + std::uint64_t{span.count} <= pieces_of(plan, rank, span.buffer);
   };
+  // Blocks need not lie next to each other.
+  const auto in_a_block = [&](Span span) {
+    return span.buffer == Buffer::scratch || span.begin / pieces == (span.end() - 1) / pieces;
+  };
   if (!inside(step.span)) {
     return wrong("there are no such pieces");
+  }
+  if (!in_a_block(step.span)) {
+    return wrong("it is more than one block");
+  }
+  if (pieces > 1 && std::uint64_t{step.like} + step.span.count > pieces) {
+    return wrong(fmt::format("it is like pieces {} and on of a block, which has {}", step.like, pieces));
   }
   if (step.kind == Step::Kind::combine) {
     if (program.sources_of(step).empty()) {
@@ -67,6 +78,9 @@ Found check_step(const Plan& plan, Rank rank, std::uint32_t number) {
     for (const auto& source : program.sources_of(step)) {
       if (!inside(source)) {
         return wrong("there are no such pieces");
+      }
+      if (!in_a_block(source)) {
+        return wrong("it is more than one block");
       }
       if (source.count != step.span.count) {
         return wrong("what is combined differs in length");
@@ -327,12 +341,15 @@ class Tracer {
             if (!message.back()) {
               return flaw_at(plan_, Kind::result, rank, number, "there is nothing yet");
             }
+            if (!is_like(*message.back(), step, i)) {
+              return flaw_at(plan_, Kind::result, rank, number, "pieces of another place in a block go");
+            }
           }
           break;
         }
         case Step::Kind::receive:
           for (std::uint32_t i = 0; i < step.span.count; ++i) {
-            if (under_way[event][i]->piece % plan_.shape.pieces != (step.like + i) % plan_.shape.pieces) {
+            if (!is_like(*under_way[event][i], step, i)) {
               return flaw_at(plan_, Kind::result, rank, number, "pieces of another place in a block come");
             }
             at(rank, step.span, i) = under_way[event][i];
@@ -355,6 +372,10 @@ class Tracer {
     return memory_[to_index(rank)][static_cast<std::size_t>(place.buffer)][place.begin + offset];
   }
 
+  bool is_like(const Content& content, const Step& step, std::uint32_t offset) const {
+    return content.piece % plan_.shape.pieces == (step.like + offset) % plan_.shape.pieces;
+  }
+
   Found combine(Rank rank, std::uint32_t number) {
     const auto& program = plan_.programs[to_index(rank)];
     const auto& step = program.steps[number];
@@ -372,16 +393,18 @@ class Tracer {
         }
         sum = s == 0 ? sum : add(*sum, *addend);
       }
+      if (!is_like(*sum, step, i)) {
+        return flaw_at(plan_, Kind::result, rank, number, "pieces of another place in a block are combined");
+      }
       at(rank, step.span, i) = std::move(sum);
     }
     return std::nullopt;
   }
 
-  /// In which order two are added makes no difference to the bits; in which order three are, does.
   static Held add(const Content& left, const Content& right) {
     auto sum = std::make_shared<Content>(left);
     std::transform(left.times.begin(), left.times.end(), right.times.begin(), sum->times.begin(), std::plus<>());
-    sum->order = mix(std::min(left.order, right.order), std::max(left.order, right.order));
+    sum->order = mix(left.order, right.order);
     return sum;
   }
 

@@ -2,7 +2,6 @@
 
 #include <array>
 #include <initializer_list>
-#include <map>
 #include <optional>
 
 #include "tutti/plan/plan.h"

@@ -68,6 +68,15 @@ Span Span::part(std::size_t index, std::size_t parts) const {
   return {buffer, begin + static_cast<std::uint32_t>(index) * each, each};
 }
 
+std::uint32_t Plan::pieces_of(Rank rank, Buffer buffer) const {
+  switch (buffer) {
+    case Buffer::input: return shape.input_blocks(rank) * shape.pieces;
+    case Buffer::output: return shape.output_blocks(rank) * shape.pieces;
+    case Buffer::scratch: break;
+  }
+  return programs[to_index(rank)].scratch_pieces;
+}
+
 Span in_place(const Shape& shape, Rank rank, Span span) {
   const auto own = static_cast<std::uint32_t>(to_index(rank)) * shape.pieces;
   switch (shape.op) {

@@ -100,6 +100,9 @@ struct Program {
 struct Plan {
   Shape shape;
   std::vector<Program> programs;
+
+  /// How many pieces that buffer of a rank has.
+  std::uint32_t pieces_of(Rank rank, Buffer buffer) const;
 };
 
 }  // namespace tutti::plan

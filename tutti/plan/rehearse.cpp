@@ -27,10 +27,9 @@ class Stage {
   Stage(const Plan& plan, const Rehearsal& rehearsal) : plan_(plan), rehearsal_(rehearsal), events_(plan) {
     for (std::size_t rank = 0; rank < plan.programs.size(); ++rank) {
       auto& memory = memory_.emplace_back();
-      const auto pieces = plan.shape.pieces;
-      memory[0].resize(std::size_t{plan.shape.input_blocks(to_rank(rank))} * pieces);
-      memory[1].resize(std::size_t{plan.shape.output_blocks(to_rank(rank))} * pieces);
-      memory[2].resize(plan.programs[rank].scratch_pieces);
+      for (const auto buffer : {Buffer::input, Buffer::output, Buffer::scratch}) {
+        memory[static_cast<std::size_t>(buffer)].resize(plan.pieces_of(to_rank(rank), buffer));
+      }
       const auto inputs = static_cast<std::uint32_t>(memory[0].size());
       for (std::uint32_t piece = 0; piece < inputs; ++piece) {
         at(to_rank(rank), {Buffer::input, piece, 1}, 0) = contribution(to_rank(rank), piece);
@@ -165,7 +164,7 @@ class Stage {
 
   std::optional<std::string> check() {
     for (std::size_t rank = 0; rank < plan_.programs.size(); ++rank) {
-      const auto count = plan_.shape.output_blocks(to_rank(rank)) * plan_.shape.pieces;
+      const auto count = plan_.pieces_of(to_rank(rank), Buffer::output);
       for (std::uint32_t place = 0; place < count; ++place) {
         if (at(to_rank(rank), {Buffer::output, place, 1}, 0) != expected(to_rank(rank), place)) {
           return fmt::format("rank {}: output {} is wrong", rank, place);

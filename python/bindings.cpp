@@ -95,8 +95,10 @@ BackendPtr create_backend(const StorePtr& store, int rank, int size, Seconds tim
   const auto ours = tutti::from_c10d(store);
   // The store may outlive the group and be used for another of the same name. Every rank counts its own rounds.
   const auto round = store->add("tutti/round/" + std::to_string(rank), 1);
-  tutti::GroupFactory factory(
-      {.store = ours, .rank = tutti::Rank{rank}, .timeout = milliseconds(timeout), .plans = tutti::read_plans()});
+  tutti::GroupFactory factory({.store = ours,
+                               .rank = tutti::Rank{rank},
+                               .timeout = milliseconds(timeout),
+                               .preferences = tutti::value_or_throw(tutti::read_preferences())});
   return factory.make_backend("group-" + std::to_string(round), tutti::Rank{rank}, size, python_site);
 }
 

@@ -158,6 +158,20 @@ bool counts(const VariableReader& read, const PlaceVariables& names) {
          !is_pmi_of_srun(read, names);
 }
 
+std::map<std::string, std::string> read_plans(const VariableReader& read) {
+  std::map<std::string, std::string> plans;
+  constexpr std::array<const char*, 8> kOperations{"ALL_REDUCE",     "REDUCE",     "BROADCAST", "ALL_GATHER",
+                                                   "REDUCE_SCATTER", "ALL_TO_ALL", "GATHER",    "SCATTER"};
+  for (const std::string operation : kOperations) {
+    if (const auto plan = read("TUTTI_" + operation); plan && !plan->empty()) {
+      std::string name = operation;
+      std::transform(name.begin(), name.end(), name.begin(), [](char c) { return c == '_' ? c : c - 'A' + 'a'; });
+      plans[name] = *plan;
+    }
+  }
+  return plans;
+}
+
 Status read_own(const VariableReader& read, Environment& environment) {
   environment.store = read("TUTTI_STORE").value_or("");
   environment.secret_file = read("TUTTI_SECRET_FILE").value_or("");
@@ -173,7 +187,11 @@ Status read_own(const VariableReader& read, Environment& environment) {
     }
     environment.log_level = *level;
   }
-  environment.plans = read_plans(read);
+  const auto preferences = read_preferences(read);
+  if (!preferences) {
+    return preferences.error();
+  }
+  environment.preferences = preferences.value();
   if (const auto timeout = read("TUTTI_TIMEOUT")) {
     char* end = nullptr;
     const double seconds = std::strtod(timeout->c_str(), &end);
@@ -185,20 +203,25 @@ Status read_own(const VariableReader& read, Environment& environment) {
   return {};
 }
 
+/// Whose ranks can find each other by MPI; a Python program may have been told its place in other variables, too.
+std::string mpi_launcher(const VariableReader& read) {
+  if (read("OMPI_COMM_WORLD_RANK")) {
+    return "openmpi";
+  }
+  return !read("PMI_RANK") ? "" : read("I_MPI_HYDRA_UUID") ? "intelmpi" : "mpich";
+}
+
 }  // namespace
 
-std::map<std::string, std::string> read_plans(const VariableReader& read) {
-  std::map<std::string, std::string> plans;
-  constexpr std::array<const char*, 8> kOperations{"ALL_REDUCE",     "REDUCE",     "BROADCAST", "ALL_GATHER",
-                                                   "REDUCE_SCATTER", "ALL_TO_ALL", "GATHER",    "SCATTER"};
-  for (const std::string operation : kOperations) {
-    if (const auto plan = read("TUTTI_" + operation); plan && !plan->empty()) {
-      std::string name = operation;
-      std::transform(name.begin(), name.end(), name.begin(), [](char c) { return c == '_' ? c : c - 'A' + 'a'; });
-      plans[name] = *plan;
-    }
+Result<Preferences> read_preferences(const VariableReader& read) {
+  Preferences preferences{.plans = read_plans(read),
+                          .engine = read("TUTTI_ENGINE").value_or(""),
+                          .mpi = read("TUTTI_MPI").value_or(""),
+                          .mpi_launcher = mpi_launcher(read)};
+  if (!preferences.engine.empty() && preferences.engine != "mpi") {
+    return bad_variable("TUTTI_ENGINE", preferences.engine, "mpi, or not set");
   }
-  return plans;
+  return preferences;
 }
 
 std::string_view to_string(Launcher launcher) {
@@ -259,6 +282,6 @@ std::optional<std::string> read_own_variable(const std::string& name) {
 
 Result<Environment> read_environment() { return read_environment(read_own_variable); }
 
-std::map<std::string, std::string> read_plans() { return read_plans(read_own_variable); }
+Result<Preferences> read_preferences() { return read_preferences(read_own_variable); }
 
 }  // namespace tutti

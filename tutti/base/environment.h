@@ -25,6 +25,15 @@ struct Place {
   int local_world_size = 1;  ///< ranks on this host
 };
 
+/// What carries groups, and by which algorithms, where the user does not leave that to Tutti.
+struct Preferences {
+  /// TUTTI_ALL_REDUCE and the like: by the operation's name ("all_reduce"), the plan that it is to be run by.
+  std::map<std::string, std::string> plans = {};
+  std::string engine = {};        ///< TUTTI_ENGINE: "mpi" for MPI between all ranks, on one host too; else empty
+  std::string mpi = {};           ///< TUTTI_MPI: which MPI, by name or path; "none"; or empty
+  std::string mpi_launcher = {};  ///< which MPI's launcher started this process; empty: none's
+};
+
 /// Everything that Tutti reads from the environment, read once and passed down; docs/environment.md lists the
 /// variables.
 struct Environment {
@@ -39,8 +48,7 @@ struct Environment {
   std::optional<int> secret_fd;       ///< TUTTI_SECRET_FD: descriptor to read the job's secret from
   std::string secret_file;            ///< TUTTI_SECRET_FILE: file (0600) that holds it
   std::string log_level = "warning";  ///< TUTTI_LOG
-  /// TUTTI_ALL_REDUCE and the like: by the operation's name ("all_reduce"), the plan that it is to be run by.
-  std::map<std::string, std::string> plans = {};
+  Preferences preferences = {};
   std::chrono::milliseconds timeout = std::chrono::minutes(5);  ///< TUTTI_TIMEOUT, in seconds, fractions allowed
 };
 
@@ -53,8 +61,8 @@ Result<Environment> read_environment(const VariableReader& read);
 /// From this process's own environment.
 Result<Environment> read_environment();
 
-/// Only `Environment::plans`, for a rank whose place somebody else knows.
-std::map<std::string, std::string> read_plans(const VariableReader& read);
-std::map<std::string, std::string> read_plans();
+/// Only these, for a rank whose place somebody else knows.
+Result<Preferences> read_preferences(const VariableReader& read);
+Result<Preferences> read_preferences();
 
 }  // namespace tutti

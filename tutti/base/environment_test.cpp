@@ -203,7 +203,7 @@ TEST(Environment, OwnVariables) {
   EXPECT_EQ(environment.secret_fd, 7);
   EXPECT_EQ(environment.timeout, std::chrono::milliseconds(500));
   EXPECT_EQ(environment.log_level, "debug");
-  EXPECT_EQ(environment.plans, (std::map<std::string, std::string>{{"all_reduce", "ring/4"}}));
+  EXPECT_EQ(environment.preferences.plans, (std::map<std::string, std::string>{{"all_reduce", "ring/4"}}));
   EXPECT_EQ(environment.master_port, 29500);
 }
 

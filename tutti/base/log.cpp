@@ -16,4 +16,6 @@ Log make_log(const std::string& name, const std::string& level) {
 
 Log silent_log() { return std::make_shared<spdlog::logger>("silent", std::make_shared<spdlog::sinks::null_sink_mt>()); }
 
+void warn(const Log& log, const std::string& sentence) { log->warn(sentence); }
+
 }  // namespace tutti

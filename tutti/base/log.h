@@ -17,6 +17,9 @@ using Log = std::shared_ptr<spdlog::logger>;
 /// A log whose lines start with `name`; `level` is one of trace debug info warning error off.
 Log make_log(const std::string& name, const std::string& level = "warning");
 
+/// For rooms on LibTorch, whose {fmt} is not the one that spdlog was made with.
+void warn(const Log& log, const std::string& sentence);
+
 /// A log that drops everything.
 Log silent_log();
 

@@ -11,6 +11,7 @@
 #include "tutti/comm/c10d_store.h"
 #include "tutti/comm/host.h"
 #include "tutti/engine/apart/apart.h"
+#include "tutti/engine/mpi/mpi_engine.h"
 #include "tutti/engine/shm/shm.h"
 
 namespace tutti {
@@ -37,18 +38,69 @@ std::unique_ptr<engine::Engine> GroupFactory::make_engine(const std::string& nam
   }
   const auto deadline = Deadline::after_or_never(options_.timeout);
   const auto hosts = value_or_throw(exchange_hosts(*options_.store, "tutti/hosts/" + name, me, size, deadline));
-  if (std::all_of(hosts.begin(), hosts.end(), [&](const std::string& host) { return host == hosts[0]; })) {
-    auto engine = value_or_throw(engine::make_shm_engine(*options_.store, name, me, size, deadline));
-    choose_plans(*engine);
-    return engine;
+  const bool one_host =
+      std::all_of(hosts.begin(), hosts.end(), [&](const std::string& host) { return host == hosts[0]; });
+  std::unique_ptr<engine::Engine> engine;
+  if (one_host && options_.preferences.engine != "mpi") {
+    engine = value_or_throw(engine::make_shm_engine(*options_.store, name, me, size, deadline));
+  } else {
+    engine = make_far_engine(name, me, hosts, deadline);
   }
-  return engine::make_apart_engine(options_.store, name, me, size);
+  if (engine->can(engine::Op::all_reduce)) {
+    choose_plans(*engine);
+  }
+  return engine;
+}
+
+/// By MPI, when all ranks have one and the same; whatever keeps one of them from it is known to all.
+std::unique_ptr<engine::Engine> GroupFactory::make_far_engine(const std::string& name, Rank me,
+                                                              const std::vector<std::string>& hosts,
+                                                              Deadline deadline) {
+  const auto library = engine::mpi::Library::open({.wanted = options_.preferences.mpi,
+                                                   .launcher = options_.preferences.mpi_launcher,
+                                                   .communicator = options_.communicator},
+                                                  deadline);
+  const auto whereabouts = value_or_throw(exchange_whereabouts(
+      *options_.store, "tutti/mpi/" + name, me, static_cast<int>(hosts.size()),
+      library
+          ? Whereabouts{.job = library.value()->job(), .address = library.value()->rank(), .in_world = options_.rank}
+          : Whereabouts{.trouble = library.error().message},
+      deadline));
+  for (std::size_t rank = 0; rank < whereabouts.size(); ++rank) {
+    auto trouble = whereabouts[rank].trouble;
+    if (trouble.empty() && whereabouts[rank].job != whereabouts[0].job) {
+      trouble = "it is in another MPI world than rank 0";
+    }
+    if (!trouble.empty()) {
+      trouble = fmt::format("rank {}: {}", rank, trouble);
+      if (options_.preferences.engine == "mpi") {
+        throw Exception({Code::unsupported, "TUTTI_ENGINE=mpi: " + trouble, to_rank(rank)});
+      }
+      return engine::make_apart_engine(options_.store, name, me, static_cast<int>(hosts.size()), trouble);
+    }
+  }
+  auto separate = hosts;
+  std::vector<int> addresses;
+  std::vector<Rank> in_world;
+  for (std::size_t rank = 0; rank < whereabouts.size(); ++rank) {
+    if (options_.preferences.engine == "mpi") {
+      separate[rank] += fmt::format(" {}", rank);  // as if it were on a host of its own
+    }
+    addresses.push_back(whereabouts[rank].address);
+    in_world.push_back(whereabouts[rank].in_world);
+  }
+  return value_or_throw(engine::make_mpi_engine({.library = library.value(),
+                                                 .store = options_.store,
+                                                 .name = name,
+                                                 .members = engine::mpi::arrange(separate, addresses, in_world),
+                                                 .rank = me},
+                                                deadline));
 }
 
 void GroupFactory::choose_plans(engine::Engine& engine) const {
   for (std::size_t i = 0; i < std::size(engine::kOpNames); ++i) {
-    const auto found = options_.plans.find(std::string(engine::kOpNames[i]));
-    if (found == options_.plans.end()) {
+    const auto found = options_.preferences.plans.find(std::string(engine::kOpNames[i]));
+    if (found == options_.preferences.plans.end()) {
       continue;
     }
     const auto choice = engine::PlanChoice::parse(found->second);
@@ -68,9 +120,13 @@ c10::intrusive_ptr<Backend> GroupFactory::make_backend(const std::string& name, 
   const auto timeout = options_.timeout;
   BackendOptions options{.timeout = timeout, .where = where};
   if (!options_.memories) {  // threads would have to share their memories with the factory of the split
-    options.make_engine = [timeout, plans = options_.plans](c10::intrusive_ptr<c10d::Store> store, Rank rank,
-                                                            int ranks) {
-      GroupFactory factory({.store = from_c10d(std::move(store)), .rank = rank, .timeout = timeout, .plans = plans});
+    options.make_engine = [timeout, preferences = options_.preferences, communicator = options_.communicator](
+                              c10::intrusive_ptr<c10d::Store> store, Rank rank, int ranks) {
+      GroupFactory factory({.store = from_c10d(std::move(store)),
+                            .rank = rank,
+                            .timeout = timeout,
+                            .preferences = preferences,
+                            .communicator = communicator});
       return factory.make_engine("split", rank, ranks);
     };
   }

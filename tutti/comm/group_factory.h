@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "tutti/base/environment.h"
 #include "tutti/comm/backend.h"
 #include "tutti/comm/group.h"
 #include "tutti/engine/local/local.h"
@@ -23,7 +24,8 @@ class GroupFactory {
     std::shared_ptr<engine::LocalMemories> memories = nullptr;  ///< set when ranks are threads of this process
     Rank rank{0};                                               ///< in the world
     std::chrono::milliseconds timeout = std::chrono::minutes(5);
-    std::map<std::string, std::string> plans = {};  ///< by operation, as in Environment
+    Preferences preferences = {};
+    std::optional<std::uint64_t> communicator = std::nullopt;  ///< of the program's own, for MPI to work in
   };
 
   explicit GroupFactory(Options options) : options_(std::move(options)) {}
@@ -42,6 +44,8 @@ class GroupFactory {
   const Options& options() const { return options_; }
 
  private:
+  std::unique_ptr<engine::Engine> make_far_engine(const std::string& name, Rank me,
+                                                  const std::vector<std::string>& hosts, Deadline deadline);
   void choose_plans(engine::Engine& engine) const;
   std::string next_name(const std::vector<Rank>& members);
 

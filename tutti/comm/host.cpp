@@ -63,13 +63,16 @@ std::string host_identity() {
   return fmt::format("{} {} {}", name.data(), read_line("/proc/sys/kernel/random/boot_id"), network.st_ino);
 }
 
-Result<std::vector<std::string>> exchange_hosts(rendezvous::Store& store, const std::string& prefix, Rank rank,
-                                                int ranks, Deadline deadline) {
+namespace {
+
+/// Everybody's text to everybody.
+Result<std::vector<std::string>> exchange(rendezvous::Store& store, const std::string& prefix, Rank rank, int ranks,
+                                          const std::string& mine, Deadline deadline) {
   std::vector<std::string> keys;
   for (int peer = 0; peer < ranks; ++peer) {
     keys.push_back(fmt::format("{}/{}", prefix, peer));
   }
-  if (auto told = store.set(keys[to_index(rank)], host_identity(), deadline); !told) {
+  if (auto told = store.set(keys[to_index(rank)], mine, deadline); !told) {
     return told.error();
   }
   auto hosts = store.get_all(keys, deadline);
@@ -89,6 +92,37 @@ Result<std::vector<std::string>> exchange_hosts(rendezvous::Store& store, const 
                fmt::format("the deadline passed; still missing: rank{} {}", missing.size() == 1 ? "" : "s",
                            fmt::join(missing, ", ")),
                Rank{missing.front()}};
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> exchange_hosts(rendezvous::Store& store, const std::string& prefix, Rank rank,
+                                                int ranks, Deadline deadline) {
+  return exchange(store, prefix, rank, ranks, host_identity(), deadline);
+}
+
+// "JOB ADDRESS RANK", or "- - - SENTENCE".
+Result<std::vector<Whereabouts>> exchange_whereabouts(rendezvous::Store& store, const std::string& prefix, Rank rank,
+                                                      int ranks, const Whereabouts& mine, Deadline deadline) {
+  const auto text = mine.trouble.empty() ? fmt::format("{} {} {}", mine.job, mine.address, to_int(mine.in_world))
+                                         : fmt::format("- - - {}", mine.trouble);
+  const auto texts = exchange(store, prefix, rank, ranks, text, deadline);
+  if (!texts) {
+    return texts.error();
+  }
+  std::vector<Whereabouts> all;
+  for (const auto& each : texts.value()) {
+    Whereabouts theirs;
+    if (each.starts_with("- - - ")) {
+      theirs.trouble = each.substr(6);
+    } else {
+      int in_world = -1;
+      std::istringstream(each) >> theirs.job >> theirs.address >> in_world;
+      theirs.in_world = Rank{in_world};
+    }
+    all.push_back(theirs);
+  }
+  return all;
 }
 
 Result<std::string> job_identity(const Environment& environment) {

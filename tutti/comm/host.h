@@ -19,6 +19,18 @@ std::string host_identity();
 Result<std::vector<std::string>> exchange_hosts(rendezvous::Store& store, const std::string& prefix, Rank rank,
                                                 int ranks, Deadline deadline);
 
+/// How MPI finds a rank, or why it has none.
+struct Whereabouts {
+  std::string job = {};      ///< what tells MPI's worlds apart
+  int address = 0;           ///< its rank there
+  Rank in_world{-1};         ///< its rank in the job
+  std::string trouble = {};  ///< a sentence; empty when there is none
+};
+
+/// The same for these.
+Result<std::vector<Whereabouts>> exchange_whereabouts(rendezvous::Store& store, const std::string& prefix, Rank rank,
+                                                      int ranks, const Whereabouts& mine, Deadline deadline);
+
 /// A text that all ranks of one job on this host come to by themselves, and no other job does: for meeting without a
 /// launcher of ours. From MASTER_ADDR and MASTER_PORT where they are set, else from the launcher's process.
 Result<std::string> job_identity(const Environment& environment);

@@ -11,6 +11,7 @@
 
 #include "tutti/comm/exception.h"
 #include "tutti/comm/host.h"
+#include "tutti/comm/mpi_meeting.h"
 #include "tutti/rendezvous/client.h"
 #include "tutti/rendezvous/server.h"
 
@@ -107,34 +108,60 @@ std::unique_ptr<rendezvous::Server> serve(const Environment& environment, const 
   return value_or_throw(std::move(server));
 }
 
-/// The store goes before the server that answers its goodbye.
-struct ServedStore {
-  std::unique_ptr<rendezvous::Server> server;
-  std::shared_ptr<rendezvous::Store> store;
-};
+/// Whether ranks can only find each other by MPI: the program brought a communicator, or mpirun put them on several
+/// hosts and nobody said where to meet.
+bool meets_by_mpi(const Environment& environment, const InitOptions& options) {
+  if (options.communicator) {
+    return true;
+  }
+  return environment.store.empty() && environment.place.local_world_size != environment.place.world_size &&
+         !environment.preferences.mpi_launcher.empty() && environment.preferences.mpi != "none" &&
+         (environment.launcher == Launcher::open_mpi || environment.launcher == Launcher::pmi);
+}
+
+Meeting meet_by_mpi(Environment& environment, const InitOptions& options) {
+  const auto deadline = Deadline::after_or_never(environment.timeout);
+  const auto library = value_or_throw(engine::mpi::Library::open({.wanted = environment.preferences.mpi,
+                                                                  .launcher = environment.preferences.mpi_launcher,
+                                                                  .communicator = options.communicator},
+                                                                 deadline));
+  if (library->is_shaky()) {
+    warn(make_log("tutti", environment.log_level),
+         "MPI was initialized for one thread alone. Tutti calls it from others while operations are under way: call "
+         "nothing of MPI meanwhile, or initialize it with MPI_Init_thread and MPI_THREAD_SERIALIZED");
+  }
+  return value_or_throw(meet_by_mpi(*library, environment, environment.place, deadline));
+}
+
+std::shared_ptr<rendezvous::Store> keep(Meeting meeting) {
+  const auto kept = std::make_shared<Meeting>(std::move(meeting));
+  return {kept, kept->store.get()};
+}
 
 }  // namespace
 
 Job join_job(const InitOptions& options) {
   Job job{.environment = merge(value_or_throw(read_environment()), options), .store = nullptr};
   const auto& environment = job.environment;
-  if (environment.place.world_size == 1 && environment.store.empty()) {
+  if (environment.place.world_size == 1 && environment.store.empty() && !options.communicator) {
     job.store = rendezvous::make_local_store();
     job.alone = true;
     return job;
   }
+  if (meets_by_mpi(environment, options)) {
+    job.store = keep(meet_by_mpi(job.environment, options));
+    return job;
+  }
   const auto secret = find_secret(environment);
   const auto address = find_address(environment);
-  auto served = std::make_shared<ServedStore>();
-  served->server = serve(environment, address, secret);
-  served->store = value_or_throw(rendezvous::join({.address = address,
-                                                   .rank = environment.place.rank,
-                                                   .world_size = environment.place.world_size,
-                                                   .secret = secret,
-                                                   .served_by = serving_rank(environment)},
-                                                  Deadline::after_or_never(environment.timeout)));
-  auto* store = served->store.get();
-  job.store = std::shared_ptr<rendezvous::Store>(std::move(served), store);
+  Meeting met{.server = serve(environment, address, secret), .store = nullptr};
+  met.store = value_or_throw(rendezvous::join({.address = address,
+                                               .rank = environment.place.rank,
+                                               .world_size = environment.place.world_size,
+                                               .secret = secret,
+                                               .served_by = serving_rank(environment)},
+                                              Deadline::after_or_never(environment.timeout)));
+  job.store = keep(std::move(met));
   return job;
 }
 

@@ -18,6 +18,8 @@ struct InitOptions {
   std::string store = "";        ///< "unix:NAME" or "tcp:HOST:PORT"; rank 0 serves it when no launcher does
   std::string secret_file = "";  ///< needed with tcp
   std::optional<std::chrono::milliseconds> timeout = std::nullopt;  ///< for joining, and default for operations
+  /// The bits of the program's own MPI communicator, whose ranks the world is made of: see tutti/mpi.h.
+  std::optional<std::uint64_t> communicator = std::nullopt;
 };
 
 /// A rank's way into its job.

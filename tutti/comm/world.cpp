@@ -90,7 +90,8 @@ World init(const InitOptions& options) {
   GroupFactory::Options made_from{.store = std::move(job.store),
                                   .rank = state->environment.place.rank,
                                   .timeout = state->environment.timeout,
-                                  .plans = state->environment.plans};
+                                  .preferences = state->environment.preferences,
+                                  .communicator = options.communicator};
   if (job.alone) {
     made_from.memories = std::make_shared<engine::LocalMemories>();
   }
@@ -120,7 +121,7 @@ void run_ranks(int ranks, const std::function<void(World&)>& function) {
                                                      .memories = memories,
                                                      .rank = Rank{rank},
                                                      .timeout = environment.timeout,
-                                                     .plans = environment.plans});
+                                                     .preferences = environment.preferences});
           function(world);
         } catch (...) {
           failures.add(std::current_exception());

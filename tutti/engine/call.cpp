@@ -43,10 +43,11 @@ struct Calls {
 
   std::size_t size() const { return views.size(); }
   const CallView& operator[](std::size_t rank) const { return views[rank]; }
+  Rank name(std::size_t rank) const { return views[rank].rank == Rank{-1} ? to_rank(rank) : views[rank].rank; }
 
   std::string describe(std::size_t rank) const {
     const auto& view = views[rank];
-    return fmt::format("rank {} calls {}{}{}", rank, engine::describe(view.card, sequence),
+    return fmt::format("rank {} calls {}{}{}", to_int(name(rank)), engine::describe(view.card, sequence),
                        view.site.empty() ? "" : " at ", view.site);
   }
 };
@@ -55,7 +56,7 @@ Error disagreement(const Calls& calls, std::size_t a, std::size_t b, std::string
   return {.code = Code::mismatch,
           .message = fmt::format("ranks call different things: {}, {}{}{}", calls.describe(a), calls.describe(b),
                                  detail.empty() ? "" : "; ", detail),
-          .rank = to_rank(b)};
+          .rank = calls.name(b)};
 }
 
 std::string lengths(std::size_t giver, std::uint64_t given, std::size_t taker, std::uint64_t taken) {

@@ -127,6 +127,7 @@ struct CallView {
   std::span<const std::uint64_t> in_bytes;
   std::span<const std::uint64_t> out_bytes;
   std::string_view site = {};  ///< where the call was made, when that is known
+  Rank rank{-1};               ///< whose it is, where that is not its place in the list
 };
 
 /// Whether the call has the blocks that its operation needs at this rank, and the operation exists for the type.

@@ -52,6 +52,13 @@ void Collectives::set_thresholds() {
   thresholds_.one_shot_reachable = std::min(thresholds_.one_shot_reachable, thresholds_.one_shot);
 }
 
+Status Collectives::choose_plan(Op op, std::optional<PlanChoice> choice) {
+  if (choice && choice->library) {
+    return Error{Code::unsupported, "these ranks share memory: there is no other library's collective to run"};
+  }
+  return planned_.choose(op, choice);
+}
+
 Status Collectives::run(const Call& call, Deadline deadline) {
   if (hub_.is_broken()) {
     return *hub_.broken();
@@ -69,8 +76,13 @@ Status Collectives::run(const Call& call, Deadline deadline) {
 Status Collectives::run_checked(const Call& call, Deadline deadline) {
   const Running running{call, {make_card(call), ++sequence_, call.site}, deadline};
   write_notice(running);
+  return run_noticed(running);
+}
+
+Status Collectives::run_noticed(const Running& running) {
+  const auto& call = running.call;
   hub_.post(running.sequence());
-  if (auto met = hub_.await_notices(running.doing, deadline); !met) {
+  if (auto met = hub_.await_notices(running.doing, running.deadline); !met) {
     return met;
   }
   if (running.sequence() == 1) {
@@ -83,8 +95,8 @@ Status Collectives::run_checked(const Call& call, Deadline deadline) {
   if (call.op == Op::barrier) {
     return {};
   }
-  if (plan_ != 0 && all_planned(running)) {
-    return planned_.runner(running.card()).run(call, links_, running.doing, deadline);
+  if (plan_ != 0 && running.doing.whole == nullptr && all_planned(running)) {
+    return planned_.run(call, links_, running.doing, running.deadline);
   }
   if (all_staged(running)) {
     finish_one_shot(running);
@@ -184,11 +196,15 @@ Status Collectives::check_notices(const Running& running) {
     }
   }
   // All cards first: whoever has something to explain meets everybody.
+  return check_marks(running);
+}
+
+Status Collectives::check_marks(const Running& running) const {
   for (std::size_t rank = 0; rank < ranks(); ++rank) {
     if (hub_.notice(to_rank(rank), running.sequence()).plan != plan_) {
       return Error{Code::mismatch,
                    fmt::format("{}: rank {} runs it by another plan than rank {}: choose the same one on all ranks",
-                               running.doing.text(), rank, to_int(me()))};
+                               running.doing.text(), to_int(hub_.name_of(to_rank(rank))), to_int(hub_.name_of(me())))};
     }
   }
   return {};
@@ -214,7 +230,11 @@ Status Collectives::explain_mismatch(const Running& running) {
   if (agreed) {
     return agreed;
   }
-  // All ranks fail here, so there is time to ask where each of them made its call.
+  return name_sites(running, views);
+}
+
+/// All ranks fail here, so there is time to ask where each of them made its call.
+Status Collectives::name_sites(const Running& running, std::vector<CallView>& views) {
   auto& mine = hub_.particulars(me(), running.sequence());
   const auto& site = running.call.site;
   const auto text = site.file == nullptr ? std::string() : fmt::format("{}:{}", site.file, site.line);
@@ -228,7 +248,7 @@ Status Collectives::explain_mismatch(const Running& running) {
     const auto& theirs = hub_.particulars(to_rank(rank), running.sequence());
     views[rank].site = {theirs.site, theirs.site_length};
   }
-  return check_agreement(views, running.sequence());
+  return check_agreement(views, running.doing.number());
 }
 
 /// One rank's blocks may be such that it has no plan; then nobody has.

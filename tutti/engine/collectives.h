@@ -53,8 +53,19 @@ class Collectives {
 
   Status run(const Call& call, Deadline deadline);
 
+  /// The same for a part of an operation of more ranks than these, which is what errors name. `mark`: what ranks
+  /// compare beside the call; not 0.
+  struct Part {
+    const Doing& whole;
+    std::uint32_t mark;
+  };
+  Status run_part(const Call& call, const Part& part, Deadline deadline);
+
+  /// Only compares what ranks call, and the mark. Where blocks may differ in length, tells whether they do: false then.
+  Result<bool> agree(const Card& card, const Part& part, Deadline deadline);
+
   /// Has an operation run by a plan over links, instead of in one of the ways above.
-  Status choose_plan(Op op, std::optional<PlanChoice> choice) { return planned_.choose(op, choice); }
+  Status choose_plan(Op op, std::optional<PlanChoice> choice);
 
  private:
   /// One call on its way, after its notice was posted.
@@ -76,13 +87,16 @@ class Collectives {
   };
 
   Status run_checked(const Call& call, Deadline deadline);
+  Status run_noticed(const Running& running);
   void set_thresholds();
 
   // collectives.cpp: notices
   void write_notice(const Running& running);
   void write_table(const Running& running) const;
   Status check_notices(const Running& running);
+  Status check_marks(const Running& running) const;
   Status explain_mismatch(const Running& running);
+  Status name_sites(const Running& running, std::vector<CallView>& views);
   bool all_planned(const Running& running) const;
   bool all_staged(const Running& running) const;
   bool all_reachable(const Running& running) const;

@@ -49,6 +49,9 @@ struct Hub::RankBlock {
 };
 
 std::string Doing::text() const {
+  if (whole != nullptr) {
+    return whole->text();
+  }
   const auto call = describe(card, sequence);
   return site.file == nullptr ? call : fmt::format("{} at {}:{}", call, site.file, site.line);
 }
@@ -206,20 +209,20 @@ std::optional<Error> Hub::lost(Rank peer, const std::string& doing) const {
     return std::nullopt;
   }
   return Error{Code::peer_lost,
-               fmt::format("{}: rank {} (pid {}) {}", doing, to_int(peer), life(peer).pid.load(),
+               fmt::format("{}: rank {} (pid {}) {}", doing, to_int(name_of(peer)), life(peer).pid.load(),
                            state == memory::Presence::died ? "died" : "left the group"),
-               peer};
+               name_of(peer)};
 }
 
 Error Hub::late(const std::vector<Rank>& who, const std::string& doing) const {
   std::vector<std::string> names;
   for (const auto rank : who) {
     const bool came = memory::presence(life(rank)) != memory::Presence::absent;
-    names.push_back(came ? fmt::format("rank {} (pid {})", to_int(rank), life(rank).pid.load())
-                         : fmt::format("rank {} (never joined the group)", to_int(rank)));
+    names.push_back(came ? fmt::format("rank {} (pid {})", to_int(name_of(rank)), life(rank).pid.load())
+                         : fmt::format("rank {} (never joined the group)", to_int(name_of(rank))));
   }
   return {Code::timed_out, fmt::format("{}: the deadline passed; still missing: {}", doing, fmt::join(names, ", ")),
-          who.empty() ? std::nullopt : std::optional(who.front())};
+          who.empty() ? std::nullopt : std::optional(name_of(who.front()))};
 }
 
 Status Hub::await_asleep(const std::function<bool(Rank)>& there, const Doing& doing, Deadline deadline) {

@@ -80,7 +80,9 @@ struct Doing {
   Card card;
   std::uint64_t sequence = 0;
   CallSite site = {};
+  const Doing* whole = nullptr;  ///< what it is a part of: that is named instead
   std::string text() const;
+  std::uint64_t number() const { return whole == nullptr ? sequence : whole->sequence; }
 };
 
 /// Where the ranks of a group meet: their bells, marks of life, notices, shelves, slots and mailboxes, in memory that
@@ -95,6 +97,10 @@ class Hub {
   Rank rank() const { return rank_; }
   int ranks() const { return layout_.ranks; }
   const HubLayout& layout() const { return layout_; }
+
+  /// How errors call the ranks, where these are some of a larger group's; by rank.
+  void name_ranks(std::vector<Rank> names) { names_ = std::move(names); }
+  Rank name_of(Rank rank) const { return names_.empty() ? rank : names_[to_index(rank)]; }
 
   memory::LifeWord& life(Rank rank) const;
   memory::Bell& bell(Rank rank) const;       ///< of collectives
@@ -174,6 +180,7 @@ class Hub {
   std::atomic<bool> crowded_;
   std::vector<RankBlock*> blocks_;
   std::vector<LonelyNotice*> notices_;
+  std::vector<Rank> names_;
   std::uint64_t steps_ = 0;
 };
 

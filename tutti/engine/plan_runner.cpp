@@ -21,6 +21,7 @@ struct PlanRunner::Running {
   Links& links;
   PieceBytes bytes;
   kernels::Reduction reduction;
+  bool even = true;  // all blocks are equally long
   std::byte* scratch = nullptr;
   std::byte* scaled = nullptr;  // inputs, one behind the other, when they were multiplied first
 };
@@ -79,16 +80,31 @@ std::byte* PlanRunner::address(const Running& running, plan::Span span) const {
     return call.out[block].data() + offset;
   }
   if (running.scaled != nullptr) {
-    return running.scaled + block * running.bytes.block + offset;
+    return running.scaled + scaled_at_[block] + offset;
   }
   return const_cast<std::byte*>(call.in[block].data()) + offset;  // plans never write an input
+}
+
+std::size_t PlanRunner::length(const Running& running, const Step& step) const {
+  if (running.even) {
+    return running.bytes.length(step.like, step.span.count);
+  }
+  require(shape_.pieces == 1 && step.span.count == 1, "blocks of different lengths move one by one, undivided");
+  const auto& call = running.call;
+  switch (step.span.buffer) {
+    case Buffer::input: return call.in[step.span.begin].size();
+    case Buffer::output: return call.out[step.span.begin].size();
+    case Buffer::scratch: return running.bytes.block;  // of a sum, which has one output
+  }
+  return 0;
 }
 
 Status PlanRunner::run(const Call& call, Links& links, const Doing& doing, Deadline deadline) {
   Running running{.call = call,
                   .links = links,
                   .bytes = PieceBytes(doing.card.bytes, shape_.pieces),
-                  .reduction = {.op = call.reduce, .dtype = call.dtype}};
+                  .reduction = {.op = call.reduce, .dtype = call.dtype},
+                  .even = doing.card.plain};
   running.scratch = aligned(scratch_, program_.scratch_pieces * running.bytes.each);
   if (plan::reduces(shape_.op) && call.reduce == kernels::ReduceOp::premul_sum) {
     scale_inputs(running);
@@ -107,12 +123,18 @@ Status PlanRunner::run(const Call& call, Links& links, const Doing& doing, Deadl
 /// Sums of sums: each rank's own contribution is multiplied before it goes anywhere.
 void PlanRunner::scale_inputs(Running& running) {
   const auto& call = running.call;
-  running.scaled = aligned(scaled_, call.in.size() * running.bytes.block);
+  std::size_t total = 0;
+  scaled_at_.clear();
+  for (const auto& block : call.in) {
+    scaled_at_.push_back(total);
+    total += block.size();
+  }
+  running.scaled = aligned(scaled_, total);
   for (std::size_t i = 0; i < call.in.size(); ++i) {
     const auto* from = call.in[i].data();
-    auto* const to = running.scaled + i * running.bytes.block;
+    auto* const to = running.scaled + scaled_at_[i];
     kernels::reduce({.op = kernels::ReduceOp::premul_sum, .dtype = call.dtype, .factors = {&call.factor, 1}},
-                    {&from, 1}, {&to, 1}, kernels::count_of(call.dtype, running.bytes.block));
+                    {&from, 1}, {&to, 1}, kernels::count_of(call.dtype, call.in[i].size()));
   }
   running.reduction.op = kernels::ReduceOp::sum;
 }
@@ -176,7 +198,7 @@ void PlanRunner::begin_messages(Running& running, Channel& channel) {
   while (channel.next < channel.steps.size() && ready_[channel.steps[channel.next]]) {
     const auto number = channel.steps[channel.next++];
     const auto& step = program_.steps[number];
-    const auto length = running.bytes.length(step.like, step.span.count);
+    const auto length = this->length(running, step);
     if (length == 0) {
       finish(number);  // both ends know
     } else if (step.kind == Step::Kind::send) {
@@ -188,7 +210,7 @@ void PlanRunner::begin_messages(Running& running, Channel& channel) {
 }
 
 void PlanRunner::combine(Running& running, const Step& step) {
-  const auto length = running.bytes.length(step.like, step.span.count);
+  const auto length = this->length(running, step);
   if (length == 0) {
     return;
   }

@@ -28,7 +28,8 @@ class PlanRunner {
  public:
   PlanRunner(plan::Shape shape, plan::Program program);
 
-  /// Runs it for a call that all ranks agree on, whose blocks are all equally long. Blocks.
+  /// Runs it for a call that all ranks agree on. Where its blocks differ in length, none may be divided, and no step
+  /// may move several of them: as in direct plans. Blocks.
   Status run(const Call& call, Links& links, const Doing& doing, Deadline deadline);
 
  private:
@@ -48,6 +49,7 @@ class PlanRunner {
   void divide_outputs(const Running& running) const;
   void finish(std::uint32_t number);
   std::byte* address(const Running& running, plan::Span span) const;
+  std::size_t length(const Running& running, const plan::Step& step) const;
 
   const plan::Shape shape_;
   const plan::Program program_;
@@ -65,6 +67,7 @@ class PlanRunner {
   std::size_t unfinished_ = 0;
   std::vector<std::byte> scratch_;
   std::vector<std::byte> scaled_;
+  std::vector<std::size_t> scaled_at_;  // where in it each input begins
   std::vector<const std::byte*> sources_;
 };
 

@@ -7,27 +7,52 @@
 
 namespace tutti::engine {
 
+namespace {
+
+/// What comes behind a mark, taken off the text; nothing when the mark is not there.
+Result<std::optional<unsigned>> take_number(std::string_view& text, char mark, std::string_view what, unsigned most) {
+  const auto at = text.find(mark);
+  if (at == std::string_view::npos) {
+    return std::optional<unsigned>();
+  }
+  const auto digits = text.substr(at + 1);
+  unsigned number = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  if (error != std::errc() || end != digits.data() + digits.size() || number < 1 || number > most) {
+    return Error{Code::invalid_argument,
+                 fmt::format("'{}': after '{}' comes a number of {}, 1 to {}", text, mark, what, most)};
+  }
+  text = text.substr(0, at);
+  return std::optional(number);
+}
+
+}  // namespace
+
 Result<PlanChoice> PlanChoice::parse(std::string_view text) {
-  constexpr unsigned kMostChunks = 4096;
-  const auto slash = text.find('/');
-  const auto algorithm = plan::parse_algorithm(text.substr(0, slash));
+  if (text == "library") {
+    return PlanChoice{.library = true};
+  }
+  const auto chunks = take_number(text, '/', "chunks", kMostChunks);
+  if (!chunks) {
+    return chunks.error();
+  }
+  const auto leaders = take_number(text, '@', "leaders", kMostLeaders);
+  if (!leaders) {
+    return leaders.error();
+  }
+  const auto algorithm = plan::parse_algorithm(text);
   if (!algorithm) {
     return algorithm.error();
   }
-  PlanChoice choice{.algorithm = algorithm.value(), .chunks = 1};
-  if (slash != std::string_view::npos) {
-    const auto number = text.substr(slash + 1);
-    const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), choice.chunks);
-    if (error != std::errc() || end != number.data() + number.size() || choice.chunks < 1 ||
-        choice.chunks > kMostChunks) {
-      return Error{Code::invalid_argument,
-                   fmt::format("'{}': after the slash comes a number of chunks, 1 to {}", text, kMostChunks)};
-    }
-  }
-  return choice;
+  return PlanChoice{
+      .algorithm = algorithm.value(), .chunks = chunks.value().value_or(1), .leaders = leaders.value().value_or(1)};
 }
 
-std::string PlanChoice::text() const { return fmt::format("{}/{}", to_string(algorithm), chunks); }
+std::string PlanChoice::text() const {
+  return library                                ? "library"
+         : algorithm == plan::Algorithm::hybrid ? fmt::format("hybrid@{}/{}", leaders, chunks)
+                                                : fmt::format("{}/{}", to_string(algorithm), chunks);
+}
 
 std::optional<plan::Op> plan_op(Op op) {
   switch (op) {
@@ -46,16 +71,7 @@ std::optional<plan::Op> plan_op(Op op) {
 
 namespace {
 
-plan::Request request_of(Op op, const PlanChoice& choice, int ranks, Rank root) {
-  return {.op = *plan_op(op), .algorithm = choice.algorithm, .ranks = ranks, .root = root, .chunks = choice.chunks};
-}
-
-bool rounds_sums(kernels::DType dtype) {
-  return dtype == kernels::DType::float16 || dtype == kernels::DType::bfloat16 ||
-         dtype == kernels::DType::float8_e4m3fn || dtype == kernels::DType::float8_e5m2;
-}
-
-/// Whether a plan gives such a sum the bits of one that is added in float32 and rounded at the end.
+/// Whether a plan adds all addends at once, so that a sum of small floats is rounded once.
 bool adds_at_once(plan::Algorithm algorithm, kernels::ReduceOp op) {
   return (algorithm == plan::Algorithm::direct || algorithm == plan::Algorithm::one_shot) &&
          op != kernels::ReduceOp::avg && op != kernels::ReduceOp::premul_sum;
@@ -63,12 +79,22 @@ bool adds_at_once(plan::Algorithm algorithm, kernels::ReduceOp op) {
 
 }  // namespace
 
+plan::Request Planned::request_of(Op op, const PlanChoice& choice, Rank root) const {
+  plan::Request request{
+      .op = *plan_op(op), .algorithm = choice.algorithm, .ranks = ranks_, .root = root, .chunks = choice.chunks};
+  if (choice.algorithm == plan::Algorithm::hybrid) {
+    request.hosts = hosts_;
+    request.leaders = choice.leaders;
+  }
+  return request;
+}
+
 Status Planned::choose(Op op, std::optional<PlanChoice> choice) {
   if (choice) {
     if (!plan_op(op)) {
       return Error{Code::invalid_argument, fmt::format("there are no plans for {}", to_string(op))};
     }
-    if (auto good = plan::check(request_of(op, *choice, ranks_, Rank{0})); !good) {
+    if (auto good = choice->library ? Status() : plan::check(request_of(op, *choice, Rank{0})); !good) {
       return good;
     }
   }
@@ -83,19 +109,31 @@ const PlanChoice* Planned::choice_for(const Card& card) const {
   if (!choice || !card.plain || card.bytes == 0) {
     return nullptr;
   }
-  if (plan::reduces(*plan_op(card.op)) && rounds_sums(card.dtype) && !adds_at_once(choice->algorithm, card.reduce)) {
-    return nullptr;
-  }
   return &*choice;
 }
 
-PlanRunner& Planned::runner(const Card& card) {
+Status Planned::run(const Call& call, Links& links, const Doing& doing, Deadline deadline) {
+  auto& runner = runner_for(doing.card);
+  const auto algorithm = choices_[static_cast<std::size_t>(call.op)]->algorithm;
+  if (!Widened::is_needed(call) || adds_at_once(algorithm, call.reduce)) {
+    return runner.run(call, links, doing, deadline);
+  }
+  const auto& wide = widened_.begin(call);
+  auto status =
+      runner.run(wide, links, {.card = make_card(wide), .sequence = doing.sequence, .whole = &doing}, deadline);
+  if (status) {
+    widened_.finish(call);
+  }
+  return status;
+}
+
+PlanRunner& Planned::runner_for(const Card& card) {
   const auto root = plan::has_root(*plan_op(card.op)) ? card.root : Rank{0};
   const auto found = runners_.find({card.op, root});
   if (found != runners_.end()) {
     return found->second;
   }
-  const auto request = request_of(card.op, *choices_[static_cast<std::size_t>(card.op)], ranks_, root);
+  const auto request = request_of(card.op, *choices_[static_cast<std::size_t>(card.op)], root);
   return runners_
       .emplace(std::piecewise_construct, std::forward_as_tuple(card.op, root),
                std::forward_as_tuple(plan::shape_of(request).value(), plan::build(request, rank_).value()))

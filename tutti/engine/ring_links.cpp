@@ -69,13 +69,17 @@ Status RingLinks::advance(std::vector<std::uint32_t>& over, const Doing& doing, 
     return {};
   }
   const auto error = hub_.give_up_on(awaited(), doing);
+  forget();
+  return error;
+}
+
+void RingLinks::forget() {
   for (auto& queue : sends_) {
     queue.clear();
   }
   for (auto& queue : receives_) {
     queue.clear();
   }
-  return error;
 }
 
 }  // namespace tutti::engine

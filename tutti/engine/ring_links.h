@@ -17,15 +17,18 @@ class RingLinks final : public Links {
   Status advance(std::vector<std::uint32_t>& over, const Doing& doing, Deadline deadline) override;
   const std::vector<Sent>& sent() const override { return sent_; }
 
+  /// What `advance` is made of, for who waits for more than these. Whether anything moved.
+  bool move(std::vector<std::uint32_t>& over);
+  /// Who has to do something before what was begun can be over.
+  std::vector<Rank> awaited() const;
+  void forget();
+
  private:
   template <class BlockType>
   struct Message {
     BlockType rest;  // what is still to be moved
     std::uint32_t number;
   };
-
-  bool move(std::vector<std::uint32_t>& over);
-  std::vector<Rank> awaited() const;
 
   Hub& hub_;
   std::vector<std::deque<Message<ConstBlock>>> sends_;  // by peer

@@ -38,6 +38,10 @@ class SharedEngine final : public Engine {
   std::optional<Error> broken() const override { return hub_.broken(); }
   bool on_own_thread() const override { return mailbox_ && mailbox_->on_own_thread(); }
 
+  /// For who builds on it a group of more than this host's ranks.
+  Hub& hub() { return hub_; }
+  Collectives& collectives() { return collectives_; }
+
  private:
   Mailbox& mailbox();
 

@@ -123,7 +123,7 @@ inline int run_child(const rendezvous::Address& address, Rank rank, int ranks, c
     ADD_FAILURE() << engine.error().message;
     return 1;
   }
-  auto used = std::move(engine).value();
+  std::unique_ptr<Engine> used = std::move(engine).value();
   if (symmetric) {
     used = std::make_unique<InSymmetricMemory>(std::move(used));
   }

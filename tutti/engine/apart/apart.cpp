@@ -9,8 +9,8 @@ namespace {
 
 class ApartEngine final : public Engine {
  public:
-  ApartEngine(std::shared_ptr<rendezvous::Store> store, std::string group, Rank rank, int ranks)
-      : store_(std::move(store)), group_(std::move(group)), rank_(rank), ranks_(ranks) {}
+  ApartEngine(std::shared_ptr<rendezvous::Store> store, std::string group, Rank rank, int ranks, std::string why)
+      : store_(std::move(store)), group_(std::move(group)), rank_(rank), ranks_(ranks), why_(std::move(why)) {}
 
   std::string_view name() const override { return "apart"; }
   Rank rank() const override { return rank_; }
@@ -77,15 +77,16 @@ class ApartEngine final : public Engine {
   static constexpr std::chrono::milliseconds kSlice{200};
 
   Error cannot(std::string_view what) const {
-    return {Code::unsupported, fmt::format("{}: the ranks of group '{}' are on different hosts, and no engine between "
-                                           "hosts is there; use a group of one host's ranks",
-                                           what, group_)};
+    return {Code::unsupported, fmt::format("{}: the ranks of group '{}' are on different hosts, and there is no MPI between "
+                                           "them ({}); start the job with mpirun, or use a group of one host's ranks",
+                                           what, group_, why_)};
   }
 
   std::shared_ptr<rendezvous::Store> store_;
   std::string group_;
   Rank rank_;
   int ranks_;
+  std::string why_;
   std::uint64_t meetings_ = 0;
   mutable std::mutex mutex_;
   std::optional<Error> broken_;
@@ -94,8 +95,8 @@ class ApartEngine final : public Engine {
 }  // namespace
 
 std::unique_ptr<Engine> make_apart_engine(std::shared_ptr<rendezvous::Store> store, const std::string& group, Rank rank,
-                                          int ranks) {
-  return std::make_unique<ApartEngine>(std::move(store), group, rank, ranks);
+                                          int ranks, const std::string& why) {
+  return std::make_unique<ApartEngine>(std::move(store), group, rank, ranks, why);
 }
 
 }  // namespace tutti::engine

@@ -89,7 +89,7 @@ Result<memory::Arena> take_from_maker(rendezvous::Store& store, const std::strin
 
 }  // namespace
 
-Result<std::unique_ptr<Engine>> make_shm_engine(rendezvous::Store& store, const std::string& group, Rank rank,
+Result<std::unique_ptr<SharedEngine>> make_shm_engine(rendezvous::Store& store, const std::string& group, Rank rank,
                                                 int ranks, Deadline deadline) {
   const auto layout = HubLayout::for_ranks(ranks);
   auto arena =
@@ -119,7 +119,7 @@ Result<std::unique_ptr<Engine>> make_shm_engine(rendezvous::Store& store, const 
   if (auto met = engine->run({.op = Op::barrier}, deadline); !met) {
     return met.error();
   }
-  return std::unique_ptr<Engine>(std::move(engine));
+  return engine;
 }
 
 }  // namespace tutti::engine

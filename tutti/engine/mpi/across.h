@@ -1,0 +1,82 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "tutti/engine/collectives.h"
+#include "tutti/engine/mpi/host_exchange.h"
+#include "tutti/engine/mpi/library_collectives.h"
+#include "tutti/engine/mpi/mpi_links.h"
+#include "tutti/engine/planned.h"
+#include "tutti/engine/widened.h"
+
+namespace tutti::engine::mpi {
+
+/// Collectives of ranks on several hosts. One thread at a time.
+///
+/// Ranks of a host first compare what they call; then one of each compares it with those of the other hosts, and tells
+/// the result at home. Only when all agree does a byte reach an output.
+class Across {
+ public:
+  /// `near`: those of this host's ranks.
+  Across(const Wires& wires, Collectives& near);
+
+  Status run(const Call& call, Deadline deadline);
+
+  Status choose_plan(Op op, std::optional<PlanChoice> choice);
+
+ private:
+  struct Running {
+    const Call& call;
+    const Doing& doing;
+    Deadline deadline;
+    const Card& card() const { return doing.card; }
+  };
+
+  // across.cpp: agreeing
+  Status run_checked(const Running& running);
+  Status agree(const Running& running, std::uint32_t plan, bool& even);
+  Result<bool> agree_near(const Running& running, std::uint32_t plan);
+  Error explain_near(const Running& running, const Error& first);
+  Status tell_verdict(const Running& running, std::size_t bytes, const Status& mine, std::byte* message);
+  Status exchange_tables(const Running& running);
+  Status run_uneven(const Running& running);
+
+  // across_sums.cpp
+  bool is_small(const Card& card) const;
+  Status sum(const Running& running, bool small);
+  Status small_sum(const Running& running);
+  Status reduce_near(const Running& running, Block to);
+  Status large_sum(const Running& running);
+  Status add_between_hosts(const Running& running, Block slice);
+  Block slice_of(Block whole, std::size_t index) const;
+  void take_input(const Call& call, std::byte* to) const;
+  void finish_sum(const Call& call, const std::byte* from, Block to) const;
+
+  Rank me() const { return wires_.me; }
+  int host() const { return wires_.members[me()].host; }
+  Rank local() const { return wires_.members[me()].local; }
+  std::size_t near_ranks() const { return wires_.members.by_host[static_cast<std::size_t>(host())].size(); }
+  bool is_leader() const { return local() == Rank{0}; }
+  /// What ranks of a host compare when they do not compare whole cards: enough that no two that differ look alike.
+  static std::uint32_t mark_of(const Doing& doing, std::uint32_t plan);
+  /// A part of a larger operation may take a little longer: whoever waits for another host says first who is missing.
+  static Deadline later(Deadline deadline);
+
+  const Wires& wires_;
+  Collectives& near_;
+  MixedLinks links_;
+  LibraryCollectives library_;
+  const std::size_t longest_small_;
+  std::unique_ptr<HostExchange> exchange_;  // of leaders
+  Planned chosen_;
+  Planned defaults_;
+  Planned uneven_;
+  std::map<std::pair<plan::Algorithm, unsigned>, PlanRunner> outer_;  // between hosts, by algorithm and chunks
+  LeaderLinks leader_links_;
+  Widened widened_;
+  std::vector<std::byte> message_;
+  std::uint64_t sequence_ = 0;
+};
+
+}  // namespace tutti::engine::mpi

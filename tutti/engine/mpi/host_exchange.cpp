@@ -1,0 +1,171 @@
+#include "tutti/engine/mpi/host_exchange.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+
+#include <fmt/format.h>
+
+#include "tutti/engine/mpi/poll.h"
+#include "tutti/engine/mpi/watch.h"
+
+namespace tutti::engine::mpi {
+namespace {
+
+constexpr std::uint32_t kSend = 0;
+constexpr std::uint32_t kReceive = 1;
+
+}  // namespace
+
+bool Greeting::agrees(const Greeting& other) const {
+  const bool may_differ = in_per_rank(card.op) || out_per_rank(card.op);
+  return sequence == other.sequence && plan == other.plan && card.op == other.card.op &&
+         card.dtype == other.card.dtype && card.reduce == other.card.reduce && card.root == other.card.root &&
+         (may_differ || card.bytes == other.card.bytes);
+}
+
+HostExchange::HostExchange(const Wires& wires, std::vector<Rank> leaders, std::size_t longest)
+    : wires_(wires),
+      leaders_(std::move(leaders)),
+      me_(wires.members[wires.me].host),
+      requests_(wires.library->api().make_requests()),
+      mine_(sizeof(Greeting) + std::max(longest, kRoomForErrors)),
+      theirs_(mine_.size()) {
+  static_assert(sizeof(Greeting) % 16 == 0);
+}
+
+void HostExchange::fail_mine(const Error& error) {
+  auto text = mpi::pack(error);
+  text.resize(std::min(text.size(), kRoomForErrors));
+  auto& greeting = header(mine_);
+  greeting.failed = true;
+  greeting.bytes = static_cast<std::uint32_t>(text.size());
+  std::memcpy(data(), text.data(), text.size());
+}
+
+void HostExchange::pack_mine(const Greeting& greeting, std::size_t bytes, const Status& own) {
+  header(mine_) = greeting;
+  header(mine_).bytes = static_cast<std::uint32_t>(bytes);
+  if (!own) {
+    fail_mine(own.error());
+  }
+}
+
+Status HostExchange::talk(int host, Way way, const Doing& doing, Deadline deadline) {
+  const auto peer = leaders_[static_cast<std::size_t>(host)];
+  int error = wires_.library->call([&] {
+    int begun = way == Way::send ? 0
+                                 : requests_->receive(wires_.communicator, to_int(peer), kGreetingTag, theirs_.data(),
+                                                      theirs_.size(), kReceive);
+    if (begun == 0 && way != Way::receive) {
+      begun = requests_->send(wires_.communicator, to_int(peer), kGreetingTag, mine_.data(),
+                              sizeof(Greeting) + header(mine_).bytes, kSend);
+    }
+    return begun;
+  });
+  Pause pause;
+  while (error == 0 && requests_->pending() != 0) {
+    ends_.clear();
+    error = wires_.library->call([&] { return requests_->poll(ends_); });
+    for (const auto& end : ends_) {
+      error = error == 0 ? end.error : error;
+    }
+    if (error != 0 || !ends_.empty() || !pause.next()) {
+      continue;
+    }
+    if (auto why = reason_to_stop(wires_.hub, {peer}, doing, deadline)) {
+      (void)wires_.library->call([&] {
+        requests_->cancel_all();
+        return 0;
+      });
+      return *why;
+    }
+  }
+  return error == 0 ? Status() : Status(wires_.library->error(doing.text(), error));
+}
+
+Error HostExchange::explain(const Greeting& first, const Greeting& second) const {
+  const std::array<CallView, 2> views{
+      CallView{.card = first.card, .in_bytes = {}, .out_bytes = {}, .rank = Rank{first.rank}},
+      CallView{.card = second.card, .in_bytes = {}, .out_bytes = {}, .rank = Rank{second.rank}}};
+  if (auto agreed = check_agreement(views, first.sequence); !agreed) {
+    return agreed.error();
+  }
+  return {Code::mismatch,
+          fmt::format("{}: rank {} runs it by another plan than rank {}: choose the same one on all ranks",
+                      describe(first.card, first.sequence), second.rank, first.rank),
+          Rank{second.rank}};
+}
+
+/// Both sides come to the same: the lower host's words and numbers count first.
+void HostExchange::merge(int host, const kernels::Reduction& reduction) {
+  auto& mine = header(mine_);
+  const auto& theirs = header(theirs_);
+  const bool first = me_ < host;
+  if (mine.failed || theirs.failed) {
+    if (theirs.failed && (!mine.failed || !first)) {
+      std::memcpy(mine_.data(), theirs_.data(), sizeof(Greeting) + theirs.bytes);
+    }
+    return;
+  }
+  if (!mine.agrees(theirs)) {
+    fail_mine(first ? explain(mine, theirs) : explain(theirs, mine));
+    return;
+  }
+  const bool even =
+      mine.even && theirs.even && mine.card.plain && theirs.card.plain && mine.card.bytes == theirs.card.bytes;
+  if (!first) {
+    mine.card = theirs.card;
+    mine.rank = theirs.rank;
+  }
+  mine.even = even;
+  if (mine.bytes != 0) {
+    const std::byte* const other = theirs_.data() + sizeof(Greeting);
+    const std::array<const std::byte*, 2> sources{first ? data() : other, first ? other : data()};
+    std::byte* const out = data();
+    kernels::reduce(reduction, sources, {&out, 1}, kernels::count_of(reduction.dtype, mine.bytes));
+  }
+}
+
+Status HostExchange::run(Greeting& greeting, std::size_t bytes, const Status& own, const kernels::Reduction& reduction,
+                         const Doing& doing, Deadline deadline) {
+  pack_mine(greeting, bytes, own);
+  const auto hosts = static_cast<int>(leaders_.size());
+  const auto paired = static_cast<int>(std::bit_floor(leaders_.size()));
+  const bool is_extra = me_ >= paired;
+  const bool has_extra = me_ + paired < hosts;
+  if (is_extra) {
+    if (auto told = talk(me_ - paired, Way::send, doing, deadline); !told) {
+      return told;
+    }
+    if (auto heard = talk(me_ - paired, Way::receive, doing, deadline); !heard) {
+      return heard;
+    }
+    std::swap(mine_, theirs_);
+  } else {
+    if (has_extra) {
+      if (auto heard = talk(me_ + paired, Way::receive, doing, deadline); !heard) {
+        return heard;
+      }
+      merge(me_ + paired, reduction);
+    }
+    for (int bit = 1; bit < paired; bit *= 2) {
+      if (auto swapped = talk(me_ ^ bit, Way::swap, doing, deadline); !swapped) {
+        return swapped;
+      }
+      merge(me_ ^ bit, reduction);
+    }
+    if (has_extra) {
+      if (auto told = talk(me_ + paired, Way::send, doing, deadline); !told) {
+        return told;
+      }
+    }
+  }
+  greeting = header(mine_);
+  if (greeting.failed) {
+    return unpack_error({reinterpret_cast<const char*>(data()), greeting.bytes});
+  }
+  return {};
+}
+
+}  // namespace tutti::engine::mpi

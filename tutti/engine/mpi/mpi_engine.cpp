@@ -1,0 +1,169 @@
+#include "tutti/engine/mpi/mpi_engine.h"
+
+#include <functional>
+
+#include <fmt/format.h>
+
+#include "tutti/engine/mpi/across.h"
+#include "tutti/engine/mpi/post.h"
+#include "tutti/engine/mpi/watch.h"
+#include "tutti/engine/shm/shm.h"
+
+namespace tutti::engine {
+namespace {
+
+class MpiEngine final : public Engine {
+ public:
+  MpiEngine(const MpiGroup& group, std::unique_ptr<SharedEngine> near, mpi::Communicator communicator)
+      : members_(group.members),
+        near_(std::move(near)),
+        wires_{.library = group.library,
+               .communicator = communicator,
+               .members = members_,
+               .me = group.rank,
+               .hub = near_->hub()},
+        across_(wires_, near_->collectives()),
+        post_(wires_),
+        watch_(group.store, group.name, group.rank, group.members.ranks(),
+               [this](const Error& error) { hear(error); }) {}
+
+  ~MpiEngine() override {
+    if (!near_->broken()) {
+      (void)wires_.library->call([this] {
+        wires_.library->api().free(wires_.communicator);
+        return 0;
+      });
+    }
+  }
+
+  std::string_view name() const override { return "mpi"; }
+  Rank rank() const override { return wires_.me; }
+  int ranks() const override { return members_.ranks(); }
+  bool can(Op) const override { return true; }
+  /// Of this host's ranks: what is allocated there is quicker to add up.
+  std::shared_ptr<Reach> reach() const override { return near_->reach(); }
+
+  Status run(const Call& call, Deadline deadline) override {
+    if (auto error = broken()) {
+      return *error;
+    }
+    if (auto good = check_call(call, rank(), ranks()); !good) {
+      return good;
+    }
+    auto status = across_.run(call, deadline);
+    if (!status && status.error().code != Code::mismatch) {
+      break_group(status.error());
+    }
+    return status;
+  }
+
+  Status choose_plan(Op op, std::optional<PlanChoice> choice) override { return across_.choose_plan(op, choice); }
+
+  void send(Rank to, std::uint64_t tag, ConstBlock bytes, Deadline deadline, Done done) override {
+    if (auto error = refused("send", "to", to)) {
+      done(*error);
+    } else {
+      post_.send(to, tag, bytes, deadline, std::move(done));
+    }
+  }
+
+  void receive(Rank from, std::uint64_t tag, Block bytes, Deadline deadline, Received received) override {
+    if (auto error = from == kAnyRank ? broken() : refused("receive", "from", from)) {
+      received(*error);
+    } else {
+      post_.receive(from, tag, bytes, deadline, std::move(received));
+    }
+  }
+
+  void abort(const Error& why) override { break_group(why); }
+  std::optional<Error> broken() const override { return near_->broken(); }
+  bool on_own_thread() const override { return post_.on_own_thread(); }
+
+ private:
+  std::optional<Error> refused(std::string_view what, std::string_view direction, Rank peer) const {
+    if (to_int(peer) < 0 || to_int(peer) >= ranks() || peer == rank()) {
+      return Error{Code::invalid_argument, fmt::format("{}: rank {} cannot {} {} rank {}", what, to_int(rank()), what,
+                                                       direction, to_int(peer))};
+    }
+    return broken();
+  }
+
+  /// On this host, and on the others.
+  void break_group(const Error& error) {
+    wires_.hub.fail(error);
+    if (error.code == Code::peer_lost) {
+      wires_.library->expect_no_end();
+    }
+    if (!heard_) {
+      watch_.tell(*broken());
+    }
+  }
+
+  /// By the watch's thread. Whoever told it has told all.
+  void hear(Error error) {
+    heard_ = true;
+    if (error.code == Code::peer_lost && error.rank) {  // the store knows it by its number in the world
+      for (int rank = 0; rank < ranks(); ++rank) {
+        if (members_[Rank{rank}].in_world == *error.rank) {
+          error.rank = Rank{rank};
+          break;
+        }
+      }
+    }
+    if (error.code == Code::peer_lost) {
+      wires_.library->expect_no_end();
+    }
+    wires_.hub.fail(error);
+  }
+
+  const mpi::Members members_;
+  std::unique_ptr<SharedEngine> near_;
+  mpi::Wires wires_;
+  mpi::Across across_;
+  mpi::Post post_;
+  std::atomic<bool> heard_{false};
+  mpi::Watch watch_;  // goes first: it may call back
+};
+
+/// The group's own communicator, so that its messages meet no others.
+Result<mpi::Communicator> make_communicator(const MpiGroup& group, Deadline deadline) {
+  std::vector<int> addresses;
+  for (const auto& member : group.members.all) {
+    addresses.push_back(member.address);
+  }
+  const auto made = std::make_shared<mpi::Communicator>();
+  const auto library = group.library;
+  const auto tag = static_cast<int>(std::hash<std::string>{}(group.name) % 32000);
+  auto done = library->block("MPI_Comm_create_group", deadline, [library, addresses, tag, made] {
+    return library->api().make(library->base(), addresses, tag, *made);
+  });
+  if (!done) {
+    return done.error();
+  }
+  return *made;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Engine>> make_mpi_engine(const MpiGroup& group, Deadline deadline) {
+  const auto& me = group.members[group.rank];
+  const auto& neighbours = group.members.by_host[static_cast<std::size_t>(me.host)];
+  auto near = make_shm_engine(*group.store, fmt::format("{}/host-{}", group.name, me.host), me.local,
+                              static_cast<int>(neighbours.size()), deadline);
+  if (!near) {
+    return near.error();
+  }
+  near.value()->hub().name_ranks(neighbours);
+  const auto communicator = make_communicator(group, deadline);
+  if (!communicator) {
+    return communicator.error();
+  }
+  auto engine = std::make_unique<MpiEngine>(group, std::move(near).value(), communicator.value());
+  // A first meeting: afterwards everybody is known to be here.
+  if (auto met = engine->run({.op = Op::barrier}, deadline); !met) {
+    return met.error();
+  }
+  return std::unique_ptr<Engine>(std::move(engine));
+}
+
+}  // namespace tutti::engine

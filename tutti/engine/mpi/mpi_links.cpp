@@ -1,0 +1,106 @@
+#include "tutti/engine/mpi/mpi_links.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "tutti/engine/mpi/poll.h"
+
+namespace tutti::engine::mpi {
+
+MixedLinks::MixedLinks(const Wires& wires)
+    : wires_(wires),
+      near_(wires.hub),
+      far_(wires.library->api().make_requests()),
+      sent_(static_cast<std::size_t>(wires.members.ranks())) {}
+
+void MixedLinks::send(Rank to, ConstBlock bytes, std::uint32_t number) {
+  ++sent_[to_index(to)].messages;
+  sent_[to_index(to)].bytes += bytes.size();
+  if (is_near(to)) {
+    near_.send(wires_.members[to].local, bytes, number);
+    return;
+  }
+  pending_[number] = {to, 0};
+  note(wires_.library->call(
+      [&] { return far_->send(wires_.communicator, to_int(to), kPlanTag, bytes.data(), bytes.size(), number); }));
+}
+
+void MixedLinks::receive(Rank from, Block bytes, std::uint32_t number) {
+  if (is_near(from)) {
+    near_.receive(wires_.members[from].local, bytes, number);
+    return;
+  }
+  pending_[number] = {from, bytes.size()};
+  note(wires_.library->call(
+      [&] { return far_->receive(wires_.communicator, to_int(from), kPlanTag, bytes.data(), bytes.size(), number); }));
+}
+
+void MixedLinks::note(int error) { error_ = error_ == 0 ? error : error_; }
+
+Status MixedLinks::look(std::vector<std::uint32_t>& over, const Doing& doing, bool& moved) {
+  moved = near_.move(over);
+  if (error_ == 0 && far_->pending() != 0) {
+    ends_.clear();
+    note(wires_.library->call([&] { return far_->poll(ends_); }));
+    for (const auto& end : ends_) {
+      note(end.error);
+      over.push_back(end.number);
+      pending_.erase(end.number);
+      moved = true;
+    }
+  }
+  return error_ == 0 ? Status() : Status(wires_.library->error(doing.text(), error_));
+}
+
+std::vector<Rank> MixedLinks::awaited() const {
+  std::vector<Rank> ranks;
+  for (const auto& [number, what] : pending_) {
+    if (std::find(ranks.begin(), ranks.end(), what.first) == ranks.end()) {
+      ranks.push_back(what.first);
+    }
+  }
+  std::sort(ranks.begin(), ranks.end());
+  return ranks;
+}
+
+Error MixedLinks::give_up(const Error& why) {
+  near_.forget();
+  (void)wires_.library->call([&] {
+    far_->cancel_all();
+    return 0;
+  });
+  pending_.clear();
+  error_ = 0;
+  wires_.hub.fail(why);
+  return why;
+}
+
+Status MixedLinks::advance(std::vector<std::uint32_t>& over, const Doing& doing, Deadline deadline) {
+  if (far_->pending() == 0 && error_ == 0) {
+    return near_.advance(over, doing, deadline);
+  }
+  Pause pause;
+  for (;;) {
+    bool moved = false;
+    if (auto looked = look(over, doing, moved); !looked) {
+      return give_up(looked.error());
+    }
+    if (moved) {
+      return {};
+    }
+    if (!pause.next()) {
+      continue;
+    }
+    for (const auto peer : near_.awaited()) {
+      if (auto lost = wires_.hub.lost(peer, doing.text())) {
+        return give_up(*lost);
+      }
+    }
+    if (auto why = reason_to_stop(wires_.hub, awaited(), doing, deadline)) {
+      return give_up(*why);
+    }
+  }
+}
+
+}  // namespace tutti::engine::mpi

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <thread>
+
+#include "tutti/engine/hub.h"
+#include "tutti/engine/mpi/library.h"
+#include "tutti/memory/wait.h"
+
+namespace tutti::engine::mpi {
+
+/// Waiting where nobody rings a bell: MPI moves only what it is asked to. Looks again and again, the longer it takes
+/// the more seldom, and lets others have the core.
+class Pause {
+ public:
+  /// Before the next look. True now and then: time to see whether waiting still makes sense.
+  bool next();
+
+ private:
+  unsigned looks_ = 0;
+};
+
+/// Why a wait of this rank for others should end: the group is broken, or the deadline has passed. When it has, those
+/// who know more (who was missing on another host) get a moment to say so first. `missing`: who is waited for, ranks in
+/// the group.
+std::optional<Error> reason_to_stop(Hub& hub, const std::vector<Rank>& missing, const Doing& doing, Deadline deadline);
+
+}  // namespace tutti::engine::mpi

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <thread>
+
+#include "tutti/base/error.h"
+#include "tutti/base/rank.h"
+#include "tutti/rendezvous/store.h"
+
+namespace tutti::engine::mpi {
+
+/// How the ranks of a group on several hosts tell each other that it is broken, and learn that one of them is gone:
+/// through the job's store, since MPI may not say so, or may wait for the one who is. A thread of its own waits there.
+class Watch {
+ public:
+  /// `broken` is called by the thread, once, with the first error that another rank tells, or that the store knows of.
+  Watch(std::shared_ptr<rendezvous::Store> store, const std::string& group, Rank rank, int ranks,
+        std::function<void(const Error&)> broken);
+  ~Watch();
+
+  /// Tells all others. Any thread; blocks for the time that the store takes, a second at most.
+  void tell(const Error& error);
+
+ private:
+  std::string key(Rank rank) const;
+  void wait(const std::stop_token& stop);
+
+  const std::shared_ptr<rendezvous::Store> store_;
+  const std::string prefix_;
+  const Rank rank_;
+  const int ranks_;
+  const std::function<void(const Error&)> broken_;
+  std::jthread thread_;
+};
+
+/// An error as text for the store, and back.
+std::string pack(const Error& error);
+Error unpack_error(const std::string& text);
+
+}  // namespace tutti::engine::mpi

@@ -34,7 +34,8 @@ function(tutti_mpi_plugin include library)
   target_compile_definitions(tutti_mpi_${name} PRIVATE OMPI_SKIP_MPICXX MPICH_SKIP_MPICXX)
   get_filename_component(folder ${library} DIRECTORY)
   set_target_properties(tutti_mpi_${name} PROPERTIES
-    LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tutti-mpi BUILD_RPATH ${folder} INSTALL_RPATH ${folder} CXX_VISIBILITY_PRESET hidden)
+    LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tutti-mpi BUILD_RPATH ${folder} INSTALL_RPATH ${folder} CXX_VISIBILITY_PRESET hidden
+    TUTTI_MPI_LIBRARY ${library} TUTTI_MPI_INCLUDE ${include})
   install(TARGETS tutti_mpi_${name} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/tutti-mpi)
   set_property(GLOBAL APPEND PROPERTY TUTTI_MPI_PLUGINS tutti_mpi_${name})
   message(STATUS "MPI: ${name} in ${folder}")

@@ -104,6 +104,11 @@ void GroupFactory::choose_plans(engine::Engine& engine) const {
       continue;
     }
     const auto choice = engine::PlanChoice::parse(found->second);
+    const bool between_hosts =
+        choice && (choice.value().library || choice.value().algorithm == plan::Algorithm::hybrid);
+    if (between_hosts && engine.name() != "mpi") {
+      continue;  // meant for the larger groups of the job
+    }
     const auto chosen =
         choice ? engine.choose_plan(static_cast<engine::Op>(i), choice.value()) : Status(choice.error());
     if (!chosen) {

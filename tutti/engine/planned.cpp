@@ -85,6 +85,9 @@ plan::Request Planned::request_of(Op op, const PlanChoice& choice, Rank root) co
   if (choice.algorithm == plan::Algorithm::hybrid) {
     request.hosts = hosts_;
     request.leaders = choice.leaders;
+    for (const auto& host : hosts_) {
+      request.leaders = std::min(request.leaders, static_cast<unsigned>(host.size()));
+    }
   }
   return request;
 }

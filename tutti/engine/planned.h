@@ -46,6 +46,12 @@ class Planned {
   /// Whether anything was chosen at all.
   bool any() const { return any_; }
 
+  /// What was chosen for an operation, or nothing.
+  const PlanChoice* chosen(Op op) const {
+    const auto& choice = choices_[static_cast<std::size_t>(op)];
+    return choice ? &*choice : nullptr;
+  }
+
   /// What was chosen for such a call, or nothing. Blocks that differ in length have no plan.
   const PlanChoice* choice_for(const Card& card) const;
 

@@ -82,16 +82,20 @@ Status Across::run(const Call& call, Deadline deadline) {
 
 Status Across::run_checked(const Running& running) {
   const auto& card = running.card();
-  const auto* choice = chosen_.any() ? chosen_.choice_for(card) : nullptr;
-  const bool library = choice != nullptr && choice->library && LibraryCollectives::can(running.call, card);
-  if (choice != nullptr && choice->library && !library) {
-    choice = nullptr;  // as if nothing were chosen, on every rank
+  const auto* choice = chosen_.chosen(card.op);
+  const bool library = choice != nullptr && choice->library;
+  const bool library_can = library && LibraryCollectives::can(running.call, card);
+  // What a rank cannot do because of where its blocks lie, the others have to hear of; the rest all see alike.
+  const bool blocks = in_per_rank(card.op) || out_per_rank(card.op);
+  if (library && !library_can && !blocks) {
+    choice = nullptr;
   }
   if (choice == nullptr && is_small(card)) {
     return sum(running, true);
   }
   bool even = true;
-  if (auto agreed = agree(running, choice == nullptr ? 0 : choice->mark(), even); !agreed) {
+  const bool even_here = card.plain && (!blocks || !library || library_can);
+  if (auto agreed = agree(running, even_here, choice == nullptr ? 0 : choice->mark(), even); !agreed) {
     return agreed;
   }
   if (!even) {
@@ -100,7 +104,7 @@ Status Across::run_checked(const Running& running) {
   if (card.op == Op::barrier || card.bytes == 0) {
     return {};
   }
-  if (library) {
+  if (choice != nullptr && choice->library) {
     return library_.run(running.call, running.doing, running.deadline);
   }
   if (card.op == Op::all_reduce && choice == nullptr) {
@@ -128,9 +132,9 @@ Error Across::explain_near(const Running& running, const Error& first) {
   return near ? first : near.error();
 }
 
-Result<bool> Across::agree_near(const Running& running, std::uint32_t plan) {
+Result<bool> Across::agree_near(const Running& running, const Card& card, std::uint32_t plan) {
   auto near =
-      near_.agree(running.card(), {.whole = running.doing, .mark = mark_of(running.doing, plan)}, running.deadline);
+      near_.agree(card, {.whole = running.doing, .mark = mark_of(running.doing, plan)}, running.deadline);
   if (!near && near.error().code == Code::mismatch) {
     return explain_near(running, near.error());
   }
@@ -138,15 +142,17 @@ Result<bool> Across::agree_near(const Running& running, std::uint32_t plan) {
 }
 
 /// At home, between hosts, and the result at home again.
-Status Across::agree(const Running& running, std::uint32_t plan, bool& even) {
-  const auto near = agree_near(running, plan);
+Status Across::agree(const Running& running, bool even_here, std::uint32_t plan, bool& even) {
+  auto card = running.card();
+  card.plain = even_here;
+  const auto near = agree_near(running, card, plan);
   Status mine = near ? Status() : Status(near.error());
   if (!near && near.error().code != Code::mismatch) {
     return mine;
   }
   message_.resize(sizeof(Greeting));
   Greeting greeting{.sequence = running.doing.sequence,
-                    .card = running.card(),
+                    .card = card,
                     .plan = plan,
                     .rank = to_int(me()),
                     .even = near && near.value()};

@@ -35,8 +35,8 @@ class Across {
 
   // across.cpp: agreeing
   Status run_checked(const Running& running);
-  Status agree(const Running& running, std::uint32_t plan, bool& even);
-  Result<bool> agree_near(const Running& running, std::uint32_t plan);
+  Status agree(const Running& running, bool even_here, std::uint32_t plan, bool& even);
+  Result<bool> agree_near(const Running& running, const Card& card, std::uint32_t plan);
   Error explain_near(const Running& running, const Error& first);
   Status tell_verdict(const Running& running, std::size_t bytes, const Status& mine, std::byte* message);
   Status exchange_tables(const Running& running);

@@ -85,6 +85,8 @@ Status Across::small_sum(const Running& running) {
   if (!mine && mine.error().code != Code::mismatch) {
     return mine;
   }
+  // Where ranks of this host differ, all of them know it by now; they may differ in lengths, too.
+  const auto told_bytes = mine ? bytes : 0;
   if (exchange_) {
     Greeting greeting{.sequence = running.doing.sequence, .card = running.card(), .rank = to_int(me())};
     mine = exchange_->run(greeting, bytes, mine, {.op = between(call.reduce), .dtype = call.dtype}, running.doing,
@@ -94,7 +96,7 @@ Status Across::small_sum(const Running& running) {
     }
     message = exchange_->message();
   }
-  if (auto told = tell_verdict(running, bytes, mine, message); !told) {
+  if (auto told = tell_verdict(running, told_bytes, mine, message); !told) {
     return told;
   }
   finish_sum(call, message + sizeof(Greeting), call.out[0]);

@@ -81,7 +81,7 @@ Status HostExchange::talk(int host, Way way, const Doing& doing, Deadline deadli
       return *why;
     }
   }
-  return error == 0 ? Status() : Status(wires_.library->error(doing.text(), error));
+  return error == 0 ? Status() : Status(explain_failure(wires_.hub, *wires_.library, error, {peer}, doing));
 }
 
 Error HostExchange::explain(const Greeting& first, const Greeting& second) const {

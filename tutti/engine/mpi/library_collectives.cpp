@@ -83,6 +83,17 @@ int LibraryCollectives::begin(const Call& call, const Card& card) {
   }
 }
 
+/// Any of them may be the one that is waited for.
+std::vector<Rank> LibraryCollectives::others() const {
+  std::vector<Rank> ranks;
+  for (int rank = 0; rank < wires_.members.ranks(); ++rank) {
+    if (Rank{rank} != wires_.me) {
+      ranks.push_back(Rank{rank});
+    }
+  }
+  return ranks;
+}
+
 Status LibraryCollectives::run(const Call& call, const Doing& doing, Deadline deadline) {
   int error = wires_.library->call([&] { return begin(call, doing.card); });
   Pause pause;
@@ -95,18 +106,12 @@ Status LibraryCollectives::run(const Call& call, const Doing& doing, Deadline de
     if (error != 0 || !ends_.empty() || !pause.next()) {
       continue;
     }
-    std::vector<Rank> others;
-    for (int rank = 0; rank < wires_.members.ranks(); ++rank) {
-      if (Rank{rank} != wires_.me) {
-        others.push_back(Rank{rank});
-      }
-    }
-    if (auto why = reason_to_stop(wires_.hub, others, doing, deadline)) {
+    if (auto why = reason_to_stop(wires_.hub, others(), doing, deadline)) {
       return *why;
     }
   }
   if (error != 0) {
-    return wires_.library->error(doing.text(), error);
+    return explain_failure(wires_.hub, *wires_.library, error, others(), doing);
   }
   if (doing.card.op == Op::all_reduce && call.reduce == ReduceOp::avg) {
     const std::byte* const from = call.out[0].data();

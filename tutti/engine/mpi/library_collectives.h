@@ -19,6 +19,7 @@ class LibraryCollectives {
 
  private:
   int begin(const Call& call, const Card& card);
+  std::vector<Rank> others() const;
 
   const Wires& wires_;
   const std::unique_ptr<Requests> requests_;

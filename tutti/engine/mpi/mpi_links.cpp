@@ -44,13 +44,16 @@ Status MixedLinks::look(std::vector<std::uint32_t>& over, const Doing& doing, bo
     ends_.clear();
     note(wires_.library->call([&] { return far_->poll(ends_); }));
     for (const auto& end : ends_) {
-      note(end.error);
+      if (end.error != 0) {
+        note(end.error);
+        continue;  // still awaited, for who is named
+      }
       over.push_back(end.number);
       pending_.erase(end.number);
       moved = true;
     }
   }
-  return error_ == 0 ? Status() : Status(wires_.library->error(doing.text(), error_));
+  return error_ == 0 ? Status() : Status(explain_failure(wires_.hub, *wires_.library, error_, awaited(), doing));
 }
 
 std::vector<Rank> MixedLinks::awaited() const {

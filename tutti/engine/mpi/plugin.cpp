@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <cstring>
 
 #include "tutti/engine/mpi/mpi_api.h"
@@ -256,6 +257,10 @@ class ThisApi final : public Api {
   }
 
   int initialize() override {
+#ifdef OPEN_MPI
+    // Otherwise it ends the process when a connection to a peer breaks; the user may have said something else.
+    ::setenv("OMPI_MCA_mpi_ft_enable", "1", 0);
+#endif
     int provided = 0;
     const int error = MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided);
     if (error == MPI_SUCCESS) {

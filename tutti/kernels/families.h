@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 #include "tutti/kernels/reduce.h"
@@ -30,5 +31,16 @@ void reduce_bits(const Reduction& reduction, const Buffers& buffers);
 void reduce_logical(const Reduction& reduction, const Buffers& buffers);
 /// complex64, complex128: product. (The rest is done on their parts, as floats.)
 void multiply_complex(const Reduction& reduction, const Buffers& buffers);
+
+/// What is done in a reproducible sum; see reproducible.h.
+enum class SumTask : std::uint8_t {
+  add,      ///< sources of floats, to the one out of accumulators
+  merge,    ///< sources and outs of accumulators
+  round,    ///< the one source of accumulators, to outs of floats
+  at_once,  ///< sources and outs of floats
+};
+
+/// float32 and float64, and their accumulators (by the name of the floats).
+void sum_floats(SumTask task, DType dtype, std::size_t divisor, const Buffers& buffers);
 
 }  // namespace tutti::kernels

@@ -3,6 +3,22 @@
 #include <fmt/format.h>
 
 namespace tutti {
+namespace {
+
+/// c10d has no word for a sum that is reproducible: it goes as a sum with this attached. Other backends do not look.
+struct Reproducible : c10d::_SupplementBase {};
+
+bool is_reproducible(const c10d::ReduceOp& op) {
+  return dynamic_cast<const Reproducible*>(op.supplement_.get()) != nullptr;
+}
+
+c10d::ReduceOp reproducible(c10d::ReduceOp::RedOpType type) {
+  c10d::ReduceOp op(type);
+  op.supplement_ = c10::make_intrusive<Reproducible>();
+  return op;
+}
+
+}  // namespace
 
 Result<kernels::DType> to_dtype(c10::ScalarType type) {
   using kernels::DType;
@@ -33,8 +49,8 @@ Result<kernels::DType> to_dtype(c10::ScalarType type) {
 
 Result<Reduce> to_reduce(const c10d::ReduceOp& op) {
   switch (op.op_) {
-    case c10d::ReduceOp::SUM: return Reduce(ReduceOp::sum);
-    case c10d::ReduceOp::AVG: return Reduce(ReduceOp::avg);
+    case c10d::ReduceOp::SUM: return Reduce(is_reproducible(op) ? ReduceOp::reproducible_sum : ReduceOp::sum);
+    case c10d::ReduceOp::AVG: return Reduce(is_reproducible(op) ? ReduceOp::reproducible_avg : ReduceOp::avg);
     case c10d::ReduceOp::PRODUCT: return Reduce(ReduceOp::product);
     case c10d::ReduceOp::MIN: return Reduce(ReduceOp::min);
     case c10d::ReduceOp::MAX: return Reduce(ReduceOp::max);
@@ -69,6 +85,8 @@ c10d::ReduceOp to_c10d(const Reduce& reduce) {
       op.supplement_ = c10::make_intrusive<c10d::NCCLPreMulSumSupplement>(reduce.factor);
       return op;
     }
+    case ReduceOp::reproducible_sum: return reproducible(c10d::ReduceOp::SUM);
+    case ReduceOp::reproducible_avg: return reproducible(c10d::ReduceOp::AVG);
   }
   return c10d::ReduceOp::SUM;
 }

@@ -50,15 +50,18 @@ plan::Request request_of(Op op, const PlanChoice& choice, int ranks, Rank root) 
   return {.op = *plan_op(op), .algorithm = choice.algorithm, .ranks = ranks, .root = root, .chunks = choice.chunks};
 }
 
-bool rounds_sums(kernels::DType dtype) {
-  return dtype == kernels::DType::float16 || dtype == kernels::DType::bfloat16 ||
+/// Whether sums of sums are not the sum: a plan that makes them would give other bits.
+bool rounds_sums(kernels::DType dtype, kernels::ReduceOp op) {
+  return op == kernels::ReduceOp::reproducible_sum || op == kernels::ReduceOp::reproducible_avg ||
+         dtype == kernels::DType::float16 || dtype == kernels::DType::bfloat16 ||
          dtype == kernels::DType::float8_e4m3fn || dtype == kernels::DType::float8_e5m2;
 }
 
-/// Whether a plan gives such a sum the bits of one that is added in float32 and rounded at the end.
+/// Whether a plan gives such a sum the bits of one that is added at once and rounded at the end.
 bool adds_at_once(plan::Algorithm algorithm, kernels::ReduceOp op) {
   return (algorithm == plan::Algorithm::direct || algorithm == plan::Algorithm::one_shot) &&
-         op != kernels::ReduceOp::avg && op != kernels::ReduceOp::premul_sum;
+         op != kernels::ReduceOp::avg && op != kernels::ReduceOp::premul_sum &&
+         op != kernels::ReduceOp::reproducible_avg;
 }
 
 }  // namespace
@@ -83,7 +86,8 @@ const PlanChoice* Planned::choice_for(const Card& card) const {
   if (!choice || !card.plain || card.bytes == 0) {
     return nullptr;
   }
-  if (plan::reduces(*plan_op(card.op)) && rounds_sums(card.dtype) && !adds_at_once(choice->algorithm, card.reduce)) {
+  if (plan::reduces(*plan_op(card.op)) && rounds_sums(card.dtype, card.reduce) &&
+      !adds_at_once(choice->algorithm, card.reduce)) {
     return nullptr;
   }
   return &*choice;

@@ -28,11 +28,15 @@ TEST(Planned, SumsAreRoundedOnce) {
   ASSERT_TRUE(planned.choose(Op::all_reduce, PlanChoice{}));
   Card card{.op = Op::all_reduce, .dtype = kernels::DType::float32, .bytes = 100};
   EXPECT_NE(planned.choice_for(card), nullptr);
+  card.reduce = kernels::ReduceOp::reproducible_sum;
+  EXPECT_EQ(planned.choice_for(card), nullptr);
+  card.reduce = kernels::ReduceOp::sum;
   card.dtype = kernels::DType::bfloat16;
   EXPECT_EQ(planned.choice_for(card), nullptr);
   ASSERT_TRUE(planned.choose(Op::all_reduce, PlanChoice{.algorithm = plan::Algorithm::direct}));
   EXPECT_NE(planned.choice_for(card), nullptr);
-  for (const auto twice : {kernels::ReduceOp::avg, kernels::ReduceOp::premul_sum}) {
+  for (const auto twice :
+       {kernels::ReduceOp::avg, kernels::ReduceOp::premul_sum, kernels::ReduceOp::reproducible_avg}) {
     card.reduce = twice;  // the plan would round before it divides, or after it multiplies
     EXPECT_EQ(planned.choice_for(card), nullptr);
   }

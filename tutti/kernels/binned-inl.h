@@ -1,12 +1,12 @@
 // The arithmetic of reproducible sums, on vectors. Compiled once for each kind of vector; include after
 // hwy/foreach_target.h.
 //
-// The exponents are divided into bins of 32: bin c has the unit 2^(32 c - 1020). A number belongs to the bin of which it
-// is at least half a unit, but less than half a unit of the next. It is cut into digits: the multiple of its bin's unit
-// that is nearest to it, of what is left the nearest multiple of the unit below, and so on. Digits depend on the number
-// alone, and sums of digits are exact, so their order means nothing. Of the bins, those from the largest addend's
-// downwards are kept, 2 for float32, 3 for float64: an addend that comes later can only push digits out at the bottom,
-// and they are the ones that would not have been added had it come first.
+// The exponents are divided into bins of 32: bin c has the unit 2^(32 c - 1020). A number belongs to the bin of which
+// it is at least half a unit, but less than half a unit of the next. It is cut into digits: the multiple of its bin's
+// unit that is nearest to it, of what is left the nearest multiple of the unit below, and so on. Digits depend on the
+// number alone, and sums of digits are exact, so their order means nothing. Of the bins, those from the largest
+// addend's downwards are kept, 2 for float32, 3 for float64: an addend that comes later can only push digits out at the
+// bottom, and they are the ones that would not have been added had it come first.
 //
 // A sum is a code (its highest bin; kSpecial when there are infinities or NaNs) and digits, whole numbers `a`, `b`, `c`
 // in units of that bin and of the two below. Where a NaN or an infinity was added, `a` counts +inf and NaN, `b` -inf

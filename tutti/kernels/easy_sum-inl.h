@@ -1,8 +1,8 @@
 // Reproducible sums of float32 that are easy. Compiled once for each kind of vector; include after
 // hwy/foreach_target.h.
 //
-// Mostly the addends are of like size, so that none of them has a bit below the digits that are kept, and a double holds
-// their sum exactly. Then that sum is what the digits add up to, without a digit.
+// Mostly the addends are of like size, so that none of them has a bit below the digits that are kept, and a double
+// holds their sum exactly. Then that sum is what the digits add up to, without a digit.
 #if defined(TUTTI_KERNELS_EASY_SUM_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef TUTTI_KERNELS_EASY_SUM_INL_H
 #undef TUTTI_KERNELS_EASY_SUM_INL_H
@@ -31,8 +31,8 @@ HWY_INLINE bool is_easy(D /*d*/, std::span<const std::byte* const> sources, std:
   auto most = hn::Zero(words);
   auto least = hn::Set(bits, 0x7FFFFFFF);  // one less than the least that is not zero
   for (const auto* source : sources) {
-    const auto magnitude = hn::And(hn::LoadU(words, reinterpret_cast<const std::int32_t*>(source) + at),
-                                   hn::Set(words, 0x7FFFFFFF));
+    const auto magnitude =
+        hn::And(hn::LoadU(words, reinterpret_cast<const std::int32_t*>(source) + at), hn::Set(words, 0x7FFFFFFF));
     most = hn::Max(most, magnitude);
     least = hn::Min(least, hn::BitCast(bits, hn::Sub(magnitude, hn::Set(words, 1))));
   }

@@ -42,5 +42,12 @@ enum class SumTask : std::uint8_t {
 
 /// float32 and float64, and their accumulators (by the name of the floats).
 void sum_floats(SumTask task, DType dtype, std::size_t divisor, const Buffers& buffers);
+/// float16, bfloat16, float8_e4m3fn, float8_e5m2: all but `merge`.
+void sum_small_floats(SumTask task, DType dtype, std::size_t divisor, const Buffers& buffers);
+
+/// Floats: reproducible_sum, reproducible_avg.
+void reduce_reproducibly(const Reduction& reduction, const Buffers& buffers);
+/// Accumulators: sum.
+void merge_accumulators(DType dtype, const Buffers& buffers);
 
 }  // namespace tutti::kernels

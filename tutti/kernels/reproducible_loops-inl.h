@@ -34,7 +34,8 @@ HWY_INLINE const std::uint64_t* sum_at(const std::byte* sums, std::size_t at) {
   return reinterpret_cast<const std::uint64_t*>(sums) + at * kWords<T>;
 }
 
-/// `visit(d, at)` for every vector of doubles; at the end for single elements, by the same code and so to the same bits.
+/// `visit(d, at)` for every vector of doubles; at the end for single elements, by the same code and so to the same
+/// bits.
 template <class F>
 HWY_INLINE void for_every_vector(std::size_t count, F&& visit) {
   const hn::ScalableTag<double> vector;

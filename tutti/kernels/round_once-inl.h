@@ -128,7 +128,8 @@ HWY_INLINE V rounded_subnormal(D d, WholeVector<D> code, V high, V low, V sum) {
   const auto large = hn::CopySign(normal, high);
   V error;
   const auto shifted = two_sum(large, high, error);
-  return hn::IfThenElse(is_small, hn::Sub(hn::Add(shifted, odd_sum(d, error, low)), large), sum);
+  const auto result = hn::Sub(hn::Add(shifted, odd_sum(d, error, low)), large);
+  return hn::IfThenElse(is_small, hn::CopySign(result, high), sum);
 }
 
 /// Three digits: rounded to float64.

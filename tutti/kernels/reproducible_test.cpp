@@ -13,93 +13,19 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tutti/kernels/test_hard_inputs.h"
 #include "tutti/kernels/test_reference.h"
 #include "tutti/kernels/test_targets.h"
 
 namespace tutti::kernels {
 namespace {
 
+using hard::Bytes;
+using hard::Inputs;
 using ::testing::ElementsAre;
-using Bytes = std::vector<std::byte>;
 
 constexpr std::array kFloats{DType::float64,  DType::float32,       DType::float16,
                              DType::bfloat16, DType::float8_e4m3fn, DType::float8_e5m2};
-
-template <class T>
-T from_double(double value) {
-  if constexpr (reference::Small<T>) {
-    return narrow<T>(static_cast<float>(value));
-  } else {
-    return static_cast<T>(value);
-  }
-}
-
-/// Of each a part: exponents from all over the range; a few bits near each other, which make ties; ones of like size;
-/// subnormals and zeros. Where `kind` of the whole input says so, infinities and NaNs, too.
-template <class T>
-double hard_value(std::mt19937& random, unsigned kind) {
-  const auto format = reference::format_of<T>();
-  const int top = std::ilogb(format.largest);
-  const double sign = random() % 2 == 0 ? 1 : -1;
-  const double fraction = 1 + std::ldexp(random(), -32) + std::ldexp(random(), -64);
-  const auto between = [&](int least, int most) {
-    return least + static_cast<int>(random() % static_cast<unsigned>(most - least + 1));
-  };
-  switch (kind) {
-    case 0: return sign * std::ldexp(fraction, between(format.lowest, top));
-    case 1: return sign * std::ldexp(between(1, 3), between(-format.bits - 2, 1) / 2 * 2);
-    case 2: return sign * fraction;
-    case 3: return sign * std::ldexp(between(0, 9), format.lowest);
-    case 4: return sign * format.largest;
-    case 5: {
-      const std::array special{double(INFINITY), -double(INFINITY), std::nan(""), 1.0, 0.0, -0.0};
-      return special[random() % special.size()];
-    }
-    default: return random() % 8 == 0 ? -0.0 : sign * std::ldexp(fraction, between(-40, 0));
-  }
-}
-
-/// Sources of floats, each element of which is an input of its own: so many addends, found at one place of each source.
-class Inputs {
- public:
-  Inputs(DType dtype, std::size_t sources, std::size_t count) : dtype_(dtype), count_(count) {
-    std::mt19937 random(static_cast<unsigned>(sources * 31 + count));
-    sources_.assign(sources, Bytes(count * size_of(dtype)));
-    reference::with_type(dtype, [&]<class T>(T) {
-      if constexpr (std::floating_point<T> || reference::Small<T>) {
-        for (std::size_t i = 0; i < count; ++i) {
-          const auto kind = static_cast<unsigned>(random() % 8);
-          for (auto& source : sources_) {
-            const bool other = random() % 8 == 0;
-            const T value = from_double<T>(hard_value<T>(random, other && kind != 5 ? random() % 4 : kind));
-            std::memcpy(source.data() + i * sizeof(T), &value, sizeof(T));
-          }
-        }
-      }
-    });
-  }
-
-  std::vector<const std::byte*> pointers() const {
-    std::vector<const std::byte*> result;
-    for (const auto& source : sources_) {
-      result.push_back(source.data());
-    }
-    return result;
-  }
-
-  Bytes at_once(ReduceOp op) const {
-    Bytes out(count_ * size_of(dtype_));
-    reduce({.op = op, .dtype = dtype_}, pointers(), std::array{out.data()}, count_);
-    return out;
-  }
-
-  std::size_t accumulator_bytes() const { return count_ * size_of(accumulator_of(dtype_)); }
-
- private:
-  DType dtype_;
-  std::size_t count_;
-  std::vector<Bytes> sources_;
-};
 
 /// Adds the sources of each group to accumulators of its own, in one call or one by one; merges them by twos and threes
 /// in an order drawn by lot, cut into pieces; rounds.
@@ -254,6 +180,12 @@ TEST(Reproducible, CancellationLosesNothingThatIsKept) {
   EXPECT_EQ(float_sum({0x1p100F, 1, -0x1p100F}), 0);  // more than 64 bits below the largest: not kept
   EXPECT_EQ(double_sum({0x1p60, 1, -0x1p60, 0x1p-3}), 1.125);
   EXPECT_EQ(float_sum({0x1p-149F, -0x1p-126F, 0x1p-126F}), 0x1p-149F);
+}
+
+TEST(Reproducible, ABitBelowADoubleCounts) {
+  // Half way between two floats, and 2^-21, which a double as large as the sum has no place for.
+  const float most = 0x1.8p30F;
+  EXPECT_EQ(float_sum({most, most, most, most, most, most, 0x1p9F - 6, 6 + 0x1p-21F}), 0x9p30F + 0x1p10F);
 }
 
 TEST(Reproducible, OnlyTheResultOverflows) {

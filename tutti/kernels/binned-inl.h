@@ -134,11 +134,12 @@ HWY_INLINE hn::Vec<D> count_special(D d, hn::Vec<D> x, W& a, W& b) {
   return hn::IfThenZeroElse(hn::RebindMask(d, special), x);
 }
 
-/// The sum of all sources' elements from `at` on.
+/// The sum of all sources' elements from `at` on, of which `most` is the largest magnitude.
 template <class T, class D, class W = WholeVector<D>>
-HWY_INLINE void add_up(D d, std::span<const std::byte* const> sources, std::size_t at, W& code, W& a, W& b, W& c) {
+HWY_INLINE void add_up(D d, std::span<const std::byte* const> sources, std::size_t at, hn::Vec<D> most, W& code, W& a,
+                       W& b, W& c) {
   const auto source = [&](std::size_t i) HWY_ATTR { return reinterpret_cast<const T*>(sources[i]) + at; };
-  const auto exponent = exponent_of(d, largest(d, sources, at, T()));
+  const auto exponent = exponent_of(d, most);
   const auto special = hn::Eq(exponent, whole(d, 2047));
   const std::uint64_t count = sources.size();
   a = whole(d, 0 - count * bits_of(magic(0)));

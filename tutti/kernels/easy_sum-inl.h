@@ -22,9 +22,9 @@
 HWY_BEFORE_NAMESPACE();
 namespace tutti::kernels::HWY_NAMESPACE {
 
-/// Whether the sums of all lanes are easy, for so many sources.
+/// Whether the sums of all lanes are easy; and the largest magnitude in each, which the others need.
 template <class D>
-HWY_INLINE bool is_easy(D /*d*/, std::span<const std::byte* const> sources, std::size_t at) {
+HWY_INLINE bool is_easy(D d, std::span<const std::byte* const> sources, std::size_t at, hn::Vec<D>& largest) {
   const hn::Rebind<std::int32_t, D> words;
   const hn::Rebind<std::uint32_t, D> bits;
   const auto exponent = [&](int value) HWY_ATTR { return hn::Set(words, value * (1 << 23)); };
@@ -36,6 +36,7 @@ HWY_INLINE bool is_easy(D /*d*/, std::span<const std::byte* const> sources, std:
     most = hn::Max(most, magnitude);
     least = hn::Min(least, hn::BitCast(bits, hn::Sub(magnitude, hn::Set(words, 1))));
   }
+  largest = hn::PromoteTo(d, hn::BitCast(hn::Rebind<float, D>(), most));
   const auto low = hn::BitCast(words, least);
   // The bin of the largest, as the exponents in it begin at 3 + 32 k; below that unit there are 32 bits, of which a
   // float's last is the 23rd below its first.

@@ -69,13 +69,16 @@ HWY_INLINE auto rounded(D d, const Divisor& by, W code, W a, W b, W c) {
 
 template <class T, Rounding kRounding, class D>
 HWY_INLINE auto sum_vector(D d, const Divisor& by, std::span<const std::byte* const> sources, std::size_t at) {
+  hn::Vec<D> most;
   if constexpr (kDigits<T> == 2) {
-    if (is_easy(d, sources, at)) {
+    if (is_easy(d, sources, at, most)) {
       return as_float<kRounding>(d, divided(d, by, easy_sum(d, sources, at)));
     }
+  } else {
+    most = largest(d, sources, at, T());
   }
   WholeVector<D> code, a, b, c;
-  add_up<T>(d, sources, at, code, a, b, c);
+  add_up<T>(d, sources, at, most, code, a, b, c);
   return rounded<T, kRounding>(d, by, code, a, b, c);
 }
 
@@ -95,7 +98,7 @@ template <class T>
 void add_to_sums(const Buffers& buffers) {
   for_every_vector(buffers.count, [&](auto d, std::size_t at) HWY_ATTR {
     WholeVector<decltype(d)> code, a, b, c, code2, a2, b2, c2;
-    add_up<T>(d, buffers.sources, at, code, a, b, c);
+    add_up<T>(d, buffers.sources, at, largest(d, buffers.sources, at, T()), code, a, b, c);
     load_sum<kDigits<T>>(d, sum_at<T>(buffers.outs[0], at), code2, a2, b2, c2);
     merge<kDigits<T>>(d, code, a, b, c, code2, a2, b2, c2);
     store_sum<kDigits<T>>(d, code, a, b, c, sum_at<T>(buffers.outs[0], at));

@@ -1,8 +1,8 @@
-// Reproducible sums of float32 that are easy. Compiled once for each kind of vector; include after
-// hwy/foreach_target.h.
+// Reproducible sums that are easy. Compiled once for each kind of vector; include after hwy/foreach_target.h.
 //
 // Mostly the addends are of like size, so that none of them has a bit below the digits that are kept, and a double
-// holds their sum exactly. Then that sum is what the digits add up to, without a digit.
+// holds their sum exactly; of smaller floats, even a float32. Then that sum is what the digits add up to, without a
+// digit.
 #if defined(TUTTI_KERNELS_EASY_SUM_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef TUTTI_KERNELS_EASY_SUM_INL_H
 #undef TUTTI_KERNELS_EASY_SUM_INL_H
@@ -22,8 +22,9 @@
 HWY_BEFORE_NAMESPACE();
 namespace tutti::kernels::HWY_NAMESPACE {
 
-/// Whether the sums of all lanes are easy; and the largest magnitude in each, which the others need.
-template <class D>
+/// Whether the sums of all lanes are easy, of numbers of so many bits; and the largest magnitude in each, which sums
+/// that are not easy need.
+template <int kBits, class D>
 HWY_INLINE bool is_easy(D d, std::span<const std::byte* const> sources, std::size_t at, hn::Vec<D>& largest) {
   const hn::Rebind<std::int32_t, D> words;
   const hn::Rebind<std::uint32_t, D> bits;
@@ -38,22 +39,33 @@ HWY_INLINE bool is_easy(D d, std::span<const std::byte* const> sources, std::siz
   }
   largest = hn::PromoteTo(d, hn::BitCast(hn::Rebind<float, D>(), most));
   const auto low = hn::BitCast(words, least);
-  // The bin of the largest, as the exponents in it begin at 3 + 32 k; below that unit there are 32 bits, of which a
-  // float's last is the 23rd below its first.
-  const auto bin = hn::And(hn::Add(most, exponent(30)), hn::Set(words, -(32 << 23)));
-  const auto drops_bits = hn::Lt(low, hn::Sub(bin, exponent(38)));
-  // 53 bits are 24, and those between the exponents, and what so many addends carry.
-  const int carry = std::bit_width(sources.size() - 1);
-  const auto too_wide = hn::Gt(hn::Sub(most, low), exponent(29 - carry));
+  // What holds the sum holds the bits of one addend, those between the exponents, and what so many addends carry.
+  const int room = (kBits == 24 ? 53 : 24) - kBits - std::bit_width(sources.size() - 1);
+  const auto too_wide = hn::Gt(hn::Sub(most, low), exponent(room));
   const auto is_large = hn::Gt(most, exponent(224));  // beyond, `bin` overflows; and there infinity and NaN are
-  return hn::AllFalse(words, hn::Or(hn::Or(drops_bits, too_wide), is_large));
+  const auto is_hard = hn::Or(too_wide, is_large);
+  if constexpr (kBits < 24) {
+    return hn::AllFalse(words, is_hard);  // far above the lowest bit that is kept
+  } else {
+    // The bin of the largest, as the exponents in it begin at 3 + 32 k; below that unit there are 32 bits, of which a
+    // float's last is the 23rd below its first.
+    const auto bin = hn::And(hn::Add(most, exponent(30)), hn::Set(words, -(32 << 23)));
+    const auto drops_bits = hn::Lt(low, hn::Sub(bin, exponent(38)));
+    return hn::AllFalse(words, hn::Or(is_hard, drops_bits));
+  }
 }
 
+/// As float32 or as double: the lanes of either are as many as the elements.
 template <class D>
 HWY_INLINE hn::Vec<D> easy_sum(D d, std::span<const std::byte* const> sources, std::size_t at) {
   auto sum = hn::Zero(d);
   for (const auto* source : sources) {
-    sum = hn::Add(sum, load_wide(d, reinterpret_cast<const float*>(source) + at));
+    const auto* const from = reinterpret_cast<const float*>(source) + at;
+    if constexpr (sizeof(hn::TFromD<D>) == 4) {
+      sum = hn::Add(sum, hn::LoadU(d, from));
+    } else {
+      sum = hn::Add(sum, load_wide(d, from));
+    }
   }
   return sum;
 }

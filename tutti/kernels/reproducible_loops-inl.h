@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 
 #include <hwy/highway.h>
@@ -19,8 +20,10 @@
 HWY_BEFORE_NAMESPACE();
 namespace tutti::kernels::HWY_NAMESPACE {
 
-/// To what sums are rounded: to the nearest number; or to odd, when they are rounded again to a smaller type.
-enum class Rounding { nearest, odd };
+/// How many bits the numbers have that are added as T: T's own, or fewer when they are smaller floats that were
+/// widened. Sums of those are rounded to odd, for they are rounded again when they are stored.
+template <class T>
+inline constexpr int kOwnBits = std::numeric_limits<T>::digits;
 
 template <class T>
 inline constexpr std::size_t kWords = sizeof(T) == 8 ? 4 : 2;  // of an accumulator
@@ -49,44 +52,47 @@ HWY_INLINE void for_every_vector(std::size_t count, F&& visit) {
   }
 }
 
-template <Rounding kRounding, class D>
+template <int kBits, class D>
 HWY_INLINE auto as_float(D d, hn::Vec<D> wide) {
-  if constexpr (kRounding == Rounding::odd) {
+  if constexpr (kBits < kOwnBits<float>) {
     return odd_float(d, wide);
   } else {
     return one_nan(nearest_float(d, wide));
   }
 }
 
-template <class T, Rounding kRounding, class D, class W = WholeVector<D>>
+template <class T, int kBits, class D, class W = WholeVector<D>>
 HWY_INLINE auto rounded(D d, const Divisor& by, W code, W a, W b, W c) {
   if constexpr (kDigits<T> == 3) {
     return one_nan(with_special(d, code, a, b, rounded_triple(d, by, code, a, b, c)));
   } else {
-    return as_float<kRounding>(d, with_special(d, code, a, b, rounded_pair(d, by, code, a, b)));
+    return as_float<kBits>(d, with_special(d, code, a, b, rounded_pair(d, by, code, a, b)));
   }
 }
 
-template <class T, Rounding kRounding, class D>
+template <class T, int kBits, class D>
 HWY_INLINE auto sum_vector(D d, const Divisor& by, std::span<const std::byte* const> sources, std::size_t at) {
   hn::Vec<D> most;
-  if constexpr (kDigits<T> == 2) {
-    if (is_easy(d, sources, at, most)) {
-      return as_float<kRounding>(d, divided(d, by, easy_sum(d, sources, at)));
-    }
-  } else {
+  if constexpr (kDigits<T> == 3) {
     most = largest(d, sources, at, T());
+  } else if (is_easy<kBits>(d, sources, at, most)) {
+    if constexpr (kBits < kOwnBits<float>) {
+      const auto sum = easy_sum(hn::Rebind<float, D>(), sources, at);
+      return by.is_one ? sum : as_float<kBits>(d, divided(d, by, hn::PromoteTo(d, sum)));
+    } else {
+      return as_float<kBits>(d, divided(d, by, easy_sum(d, sources, at)));
+    }
   }
   WholeVector<D> code, a, b, c;
   add_up<T>(d, sources, at, most, code, a, b, c);
-  return rounded<T, kRounding>(d, by, code, a, b, c);
+  return rounded<T, kBits>(d, by, code, a, b, c);
 }
 
 /// Sources are floats, outs too.
-template <class T, Rounding kRounding = Rounding::nearest>
+template <class T, int kBits = kOwnBits<T>>
 void sum_once(const Divisor& by, const Buffers& buffers) {
   for_every_vector(buffers.count, [&](auto d, std::size_t at) HWY_ATTR {
-    const auto result = sum_vector<T, kRounding>(d, by, buffers.sources, at);
+    const auto result = sum_vector<T, kBits>(d, by, buffers.sources, at);
     for (auto* out : buffers.outs) {
       hn::StoreU(result, hn::Rebind<T, decltype(d)>(), reinterpret_cast<T*>(out) + at);
     }
@@ -122,12 +128,12 @@ void merge_sums(const Buffers& buffers) {
 }
 
 /// The one source are accumulators, outs are floats.
-template <class T, Rounding kRounding = Rounding::nearest>
+template <class T, int kBits = kOwnBits<T>>
 void round_sums(const Divisor& by, const Buffers& buffers) {
   for_every_vector(buffers.count, [&](auto d, std::size_t at) HWY_ATTR {
     WholeVector<decltype(d)> code, a, b, c;
     load_sum<kDigits<T>>(d, sum_at<T>(buffers.sources[0], at), code, a, b, c);
-    const auto result = rounded<T, kRounding>(d, by, code, a, b, c);
+    const auto result = rounded<T, kBits>(d, by, code, a, b, c);
     for (auto* out : buffers.outs) {
       hn::StoreU(result, hn::Rebind<T, decltype(d)>(), reinterpret_cast<T*>(out) + at);
     }

@@ -22,8 +22,8 @@ namespace tutti::kernels::HWY_NAMESPACE {
 inline constexpr std::size_t kTile = HWY_MAX(256, HWY_MAX_BYTES);
 inline constexpr std::size_t kRows = 16;
 
-/// Small floats are added as float32, and rounded once more when they are stored.
-template <Codec C>
+/// Small floats, of so many bits, are added as float32, and rounded once more when they are stored.
+template <Codec C, int kBits>
 class SmallSums {
  public:
   explicit SmallSums(const Buffers& buffers) : buffers_(buffers) {}
@@ -38,7 +38,7 @@ class SmallSums {
   void round(const Divisor& by) {
     for_every_tile([&] {
       const std::array sums{buffers_.sources[0] + begin_ * kWords<float> * sizeof(std::uint64_t)};
-      round_sums<float, Rounding::odd>(by, {.sources = sums, .outs = result_bytes_, .count = length_});
+      round_sums<float, kBits>(by, {.sources = sums, .outs = result_bytes_, .count = length_});
       store_result();
     });
   }
@@ -46,8 +46,7 @@ class SmallSums {
   void sum_at_once(const Divisor& by) {
     for_every_tile([&] {
       if (buffers_.sources.size() <= kRows) {
-        sum_once<float, Rounding::odd>(by,
-                                       {.sources = widened(buffers_.sources), .outs = result_bytes_, .count = length_});
+        sum_once<float, kBits>(by, {.sources = widened(buffers_.sources), .outs = result_bytes_, .count = length_});
       } else {
         sum_through_memory(by);
       }
@@ -70,7 +69,7 @@ class SmallSums {
     std::array<std::uint64_t, kTile * kWords<float>> sums{};
     add_all_to(std::array{reinterpret_cast<std::byte*>(sums.data())});
     const std::array from{reinterpret_cast<const std::byte*>(sums.data())};
-    round_sums<float, Rounding::odd>(by, {.sources = from, .outs = result_bytes_, .count = length_});
+    round_sums<float, kBits>(by, {.sources = from, .outs = result_bytes_, .count = length_});
   }
 
   void add_all_to(std::span<std::byte* const> sums) {
@@ -134,9 +133,9 @@ class SmallSums {
   std::array<std::byte*, 1> result_bytes_{reinterpret_cast<std::byte*>(result_)};
 };
 
-template <Codec C>
+template <Codec C, int kBits>
 void add_small(SumTask task, std::size_t divisor, const Buffers& buffers) {
-  SmallSums<C> sums(buffers);
+  SmallSums<C, kBits> sums(buffers);
   switch (task) {
     case SumTask::add: return sums.add();
     case SumTask::round: return sums.round(Divisor(divisor));
@@ -147,10 +146,10 @@ void add_small(SumTask task, std::size_t divisor, const Buffers& buffers) {
 
 void sum_small_floats(SumTask task, DType dtype, std::size_t divisor, const Buffers& buffers) {
   switch (dtype) {
-    case DType::float16: return add_small<Float16s>(task, divisor, buffers);
-    case DType::bfloat16: return add_small<Widened<UpperHalf>>(task, divisor, buffers);
-    case DType::float8_e4m3fn: return add_small<Widened<Shaped<std::uint8_t, 4, 3, true>>>(task, divisor, buffers);
-    case DType::float8_e5m2: return add_small<Widened<Shaped<std::uint8_t, 5, 2, false>>>(task, divisor, buffers);
+    case DType::float16: return add_small<Float16s, 11>(task, divisor, buffers);
+    case DType::bfloat16: return add_small<Widened<UpperHalf>, 8>(task, divisor, buffers);
+    case DType::float8_e4m3fn: return add_small<Widened<Shaped<std::uint8_t, 4, 3, true>>, 4>(task, divisor, buffers);
+    case DType::float8_e5m2: return add_small<Widened<Shaped<std::uint8_t, 5, 2, false>>, 3>(task, divisor, buffers);
     default: return;
   }
 }

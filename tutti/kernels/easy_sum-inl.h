@@ -17,7 +17,7 @@
 
 #include <hwy/highway.h>
 
-#include "tutti/kernels/binned-inl.h"
+#include "tutti/kernels/round_once-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tutti::kernels::HWY_NAMESPACE {
@@ -68,6 +68,18 @@ HWY_INLINE hn::Vec<D> easy_sum(D d, std::span<const std::byte* const> sources, s
     }
   }
   return sum;
+}
+
+/// Two finite addends of at most 24 bits need no digits: next to the magic number of the last unit, what is too small
+/// is rounded to it, and what is larger than that number's bits stays as it is.
+template <class D>
+HWY_INLINE hn::Vec<D> pair_sum(D d, const Divisor& by, const float* first, const float* second, hn::Vec<D> most) {
+  const auto code = bin_of(d, exponent_of(d, most));
+  const auto scale = to_unit(d, code);
+  const auto last = hn::Set(d, magic(-32));
+  const auto a = hn::Sub(hn::Add(hn::Mul(load_wide(d, first), scale), last), last);
+  const auto b = hn::Sub(hn::Add(hn::Mul(load_wide(d, second), scale), last), last);
+  return hn::Mul(divided(d, by, odd_sum(d, a, b)), from_unit(d, code));
 }
 
 }  // namespace tutti::kernels::HWY_NAMESPACE

@@ -83,6 +83,14 @@ HWY_INLINE auto sum_vector(D d, const Divisor& by, std::span<const std::byte* co
       return as_float<kBits>(d, divided(d, by, easy_sum(d, sources, at)));
     }
   }
+  if constexpr (kDigits<T> == 2) {
+    const bool is_finite = hn::AllTrue(d, hn::Lt(most, hn::Set(d, std::numeric_limits<double>::infinity())));
+    if (sources.size() == 2 && is_finite) {
+      const auto* const first = reinterpret_cast<const float*>(sources[0]) + at;
+      const auto* const second = reinterpret_cast<const float*>(sources[1]) + at;
+      return as_float<kBits>(d, pair_sum(d, by, first, second, most));
+    }
+  }
   WholeVector<D> code, a, b, c;
   add_up<T>(d, sources, at, most, code, a, b, c);
   return rounded<T, kBits>(d, by, code, a, b, c);

@@ -5,7 +5,8 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
-#include <numeric>
+#include <initializer_list>
+#include <limits>
 #include <random>
 #include <string>
 #include <vector>
@@ -186,6 +187,19 @@ TEST(Reproducible, ABitBelowADoubleCounts) {
   // Half way between two floats, and 2^-21, which a double as large as the sum has no place for.
   const float most = 0x1.8p30F;
   EXPECT_EQ(float_sum({most, most, most, most, most, most, 0x1p9F - 6, 6 + 0x1p-21F}), 0x9p30F + 0x1p10F);
+}
+
+TEST(Reproducible, ABitBelowAFloatCountsInSumsOfSmallOnes) {
+  const auto sum_of_bfloats = [](std::initializer_list<float> addends) {
+    std::vector<std::uint16_t> bits;
+    for (const float addend : addends) {
+      bits.push_back(narrow<BFloat16>(addend).bits);
+    }
+    return widen(BFloat16{sum_of(DType::bfloat16, bits)});
+  };
+  // Half way between two bfloat16, and 2^8, which a float32 as large as the sum has no place for.
+  const float most = 0x1.Ap30F;
+  EXPECT_EQ(sum_of_bfloats({most, most, most, most, most, 0x1p25F, -0x1.Cp15F, 0x1.C2p15F}), 131 * 0x1p26F);
 }
 
 TEST(Reproducible, OnlyTheResultOverflows) {

@@ -5,5 +5,6 @@
 #include "tutti/comm/exception.h"
 #include "tutti/comm/group.h"
 #include "tutti/comm/mesh.h"
+#include "tutti/comm/reproducible_sum.h"
 #include "tutti/comm/world.h"
 #include "tutti/version.h"

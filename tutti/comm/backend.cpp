@@ -121,6 +121,7 @@ void Backend::run_now(engine::Op op, const at::Tensor& tensor, const Reduce& red
   call.op = op;
   call.reduce = reduce.op;
   call.factor = reduce.factor;
+  prepared.read_as = reduce.read_as;
   call.root = root;
   call.site = where;
   const bool is_root = to_int(root) == rank_;

@@ -136,6 +136,7 @@ Backend::WorkPtr Backend::allreduce_coalesced(Tensors& tensors, const c10d::Allr
     prepared.call.op = Op::all_reduce;
     prepared.call.reduce = reduce.op;
     prepared.call.factor = reduce.factor;
+    prepared.read_as = reduce.read_as;
     prepared.add_in_place(tensor, true, true);
   }
   return submit_all({c10d::OpType::ALLREDUCE_COALESCED, "tutti:all_reduce_coalesced", options.timeout, options.asyncOp},

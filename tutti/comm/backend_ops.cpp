@@ -78,6 +78,7 @@ PreparedCall prepare(Op op, const c10d::ReduceOp& op_of_c10d, int64_t root = 0) 
   const auto reduce = value_or_throw(to_reduce(op_of_c10d));
   prepared.call.reduce = reduce.op;
   prepared.call.factor = reduce.factor;
+  prepared.read_as = reduce.read_as;
   return prepared;
 }
 

@@ -3,6 +3,28 @@
 #include <fmt/format.h>
 
 namespace tutti {
+namespace {
+
+/// c10d has no word for a sum that is reproducible: it goes as a sum with this attached. Other backends do not look.
+struct Reproducible : c10d::_SupplementBase {};
+
+/// Nor for bytes that are accumulators.
+struct ReadAs : c10d::_SupplementBase {
+  explicit ReadAs(kernels::DType type) : dtype(type) {}
+  kernels::DType dtype;
+};
+
+bool is_reproducible(const c10d::ReduceOp& op) {
+  return dynamic_cast<const Reproducible*>(op.supplement_.get()) != nullptr;
+}
+
+c10d::ReduceOp reproducible(c10d::ReduceOp::RedOpType type) {
+  c10d::ReduceOp op(type);
+  op.supplement_ = c10::make_intrusive<Reproducible>();
+  return op;
+}
+
+}  // namespace
 
 Result<kernels::DType> to_dtype(c10::ScalarType type) {
   using kernels::DType;
@@ -33,8 +55,14 @@ Result<kernels::DType> to_dtype(c10::ScalarType type) {
 
 Result<Reduce> to_reduce(const c10d::ReduceOp& op) {
   switch (op.op_) {
-    case c10d::ReduceOp::SUM: return Reduce(ReduceOp::sum);
-    case c10d::ReduceOp::AVG: return Reduce(ReduceOp::avg);
+    case c10d::ReduceOp::SUM:
+      if (const auto* read_as = dynamic_cast<const ReadAs*>(op.supplement_.get())) {
+        Reduce reduce(ReduceOp::sum);
+        reduce.read_as = read_as->dtype;
+        return reduce;
+      }
+      return Reduce(is_reproducible(op) ? ReduceOp::reproducible_sum : ReduceOp::sum);
+    case c10d::ReduceOp::AVG: return Reduce(is_reproducible(op) ? ReduceOp::reproducible_avg : ReduceOp::avg);
     case c10d::ReduceOp::PRODUCT: return Reduce(ReduceOp::product);
     case c10d::ReduceOp::MIN: return Reduce(ReduceOp::min);
     case c10d::ReduceOp::MAX: return Reduce(ReduceOp::max);
@@ -53,6 +81,11 @@ Result<Reduce> to_reduce(const c10d::ReduceOp& op) {
 }
 
 c10d::ReduceOp to_c10d(const Reduce& reduce) {
+  if (reduce.read_as) {
+    c10d::ReduceOp op(c10d::ReduceOp::SUM);
+    op.supplement_ = c10::make_intrusive<ReadAs>(*reduce.read_as);
+    return op;
+  }
   switch (reduce.op) {
     case ReduceOp::sum: return c10d::ReduceOp::SUM;
     case ReduceOp::avg: return c10d::ReduceOp::AVG;
@@ -69,6 +102,8 @@ c10d::ReduceOp to_c10d(const Reduce& reduce) {
       op.supplement_ = c10::make_intrusive<c10d::NCCLPreMulSumSupplement>(reduce.factor);
       return op;
     }
+    case ReduceOp::reproducible_sum: return reproducible(c10d::ReduceOp::SUM);
+    case ReduceOp::reproducible_avg: return reproducible(c10d::ReduceOp::AVG);
   }
   return c10d::ReduceOp::SUM;
 }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include <c10/core/ScalarType.h>
 #include <torch/csrc/distributed/c10d/Types.hpp>
 
@@ -18,6 +20,8 @@ struct Reduce {
 
   ReduceOp op;
   double factor = 1.0;  ///< for premul_sum: this rank's; each may have another
+  /// What the bytes of a byte tensor are, where that is no type of LibTorch's: accumulators of reproducible sums.
+  std::optional<kernels::DType> read_as = std::nullopt;
 };
 
 /// The sum of what every rank has, each multiplied with its own factor before.

@@ -35,7 +35,7 @@ void check_tensor(const at::Tensor& tensor, std::string_view name) {
 
 void PreparedCall::add_in_place(const at::Tensor& tensor, bool in, bool out) {
   check_tensor(tensor, name);
-  const auto dtype = value_or_throw(to_dtype(tensor.scalar_type()));
+  const auto dtype = read_as ? *read_as : value_or_throw(to_dtype(tensor.scalar_type()));
   if ((!call.in.empty() || !call.out.empty()) && dtype != call.dtype) {
     refuse(fmt::format("{}: tensors of {} and {} in one call", name, kernels::to_string(call.dtype),
                        kernels::to_string(dtype)));

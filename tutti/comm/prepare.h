@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -15,8 +16,9 @@ namespace tutti {
 struct PreparedCall {
   explicit PreparedCall(std::string_view operation) : name(operation) {}
 
-  std::string_view name;  ///< of the operation, for errors
-  bool borrows = false;   ///< the caller keeps the tensors until the call is over
+  std::string_view name;                                 ///< of the operation, for errors
+  bool borrows = false;                                  ///< the caller keeps the tensors until the call is over
+  std::optional<kernels::DType> read_as = std::nullopt;  ///< as in Reduce
   engine::Call call;
   c10::SmallVector<at::Tensor, 2> kept;
   c10::SmallVector<std::pair<at::Tensor, at::Tensor>, 1> copy_back;  ///< to, from

@@ -85,6 +85,15 @@ std::byte* PlanRunner::address(const Running& running, plan::Span span) const {
   return const_cast<std::byte*>(call.in[block].data()) + offset;  // plans never write an input
 }
 
+namespace {
+
+bool is_even(const Call& call, std::size_t bytes) {
+  const auto fits = [bytes](const auto& block) { return block.size() == bytes; };
+  return std::all_of(call.in.begin(), call.in.end(), fits) && std::all_of(call.out.begin(), call.out.end(), fits);
+}
+
+}  // namespace
+
 std::size_t PlanRunner::length(const Running& running, const Step& step) const {
   if (running.even) {
     return running.bytes.length(step.like, step.span.count);
@@ -104,7 +113,7 @@ Status PlanRunner::run(const Call& call, Links& links, const Doing& doing, Deadl
                   .links = links,
                   .bytes = PieceBytes(doing.card.bytes, shape_.pieces),
                   .reduction = {.op = call.reduce, .dtype = call.dtype},
-                  .even = doing.card.plain};
+                  .even = is_even(call, doing.card.bytes)};
   running.scratch = aligned(scratch_, program_.scratch_pieces * running.bytes.each);
   if (plan::reduces(shape_.op) && call.reduce == kernels::ReduceOp::premul_sum) {
     scale_inputs(running);

@@ -71,10 +71,11 @@ std::optional<plan::Op> plan_op(Op op) {
 
 namespace {
 
-/// Whether a plan adds all addends at once, so that a sum of small floats is rounded once.
+/// Whether a plan adds all addends at once, so that such a sum is rounded once.
 bool adds_at_once(plan::Algorithm algorithm, kernels::ReduceOp op) {
   return (algorithm == plan::Algorithm::direct || algorithm == plan::Algorithm::one_shot) &&
-         op != kernels::ReduceOp::avg && op != kernels::ReduceOp::premul_sum;
+         op != kernels::ReduceOp::avg && op != kernels::ReduceOp::premul_sum &&
+         op != kernels::ReduceOp::reproducible_avg;
 }
 
 }  // namespace
@@ -118,14 +119,14 @@ const PlanChoice* Planned::choice_for(const Card& card) const {
 Status Planned::run(const Call& call, Links& links, const Doing& doing, Deadline deadline) {
   auto& runner = runner_for(doing.card);
   const auto algorithm = choices_[static_cast<std::size_t>(call.op)]->algorithm;
-  if (!Widened::is_needed(call) || adds_at_once(algorithm, call.reduce)) {
+  if (!Widened::type_for(doing.card) || adds_at_once(algorithm, call.reduce)) {
     return runner.run(call, links, doing, deadline);
   }
   const auto& wide = widened_.begin(call);
   auto status =
       runner.run(wide, links, {.card = make_card(wide), .sequence = doing.sequence, .whole = &doing}, deadline);
   if (status) {
-    widened_.finish(call);
+    widened_.finish(call, ranks_);
   }
   return status;
 }

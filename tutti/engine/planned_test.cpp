@@ -23,23 +23,30 @@ TEST(Planned, WhatThereIsNoPlanForIsRefused) {
   EXPECT_THAT(planned.choose(Op::gather, PlanChoice{}).error().message, HasSubstr("no ring for gather"));
 }
 
-TEST(Planned, SumsAreRoundedOnce) {
+TEST(Planned, BlocksOfDifferentLengthsHaveNoPlan) {
   Planned planned(Rank{0}, 3);
-  ASSERT_TRUE(planned.choose(Op::all_reduce, PlanChoice{}));
-  Card card{.op = Op::all_reduce, .dtype = kernels::DType::float32, .bytes = 100};
-  EXPECT_NE(planned.choice_for(card), nullptr);
-  card.dtype = kernels::DType::bfloat16;
-  EXPECT_EQ(planned.choice_for(card), nullptr);
-  ASSERT_TRUE(planned.choose(Op::all_reduce, PlanChoice{.algorithm = plan::Algorithm::direct}));
-  EXPECT_NE(planned.choice_for(card), nullptr);
-  for (const auto twice : {kernels::ReduceOp::avg, kernels::ReduceOp::premul_sum}) {
-    card.reduce = twice;  // the plan would round before it divides, or after it multiplies
-    EXPECT_EQ(planned.choice_for(card), nullptr);
-  }
-  card.reduce = kernels::ReduceOp::max;
+  ASSERT_TRUE(planned.choose(Op::all_gather, PlanChoice{}));
+  Card card{.op = Op::all_gather, .dtype = kernels::DType::float32, .bytes = 100};
   EXPECT_NE(planned.choice_for(card), nullptr);
   card.plain = false;
   EXPECT_EQ(planned.choice_for(card), nullptr);
+}
+
+TEST(Planned, LeadersAndLibrariesAreNamed) {
+  const auto hybrid = PlanChoice::parse("hybrid@2/4").value();
+  EXPECT_EQ(hybrid.algorithm, plan::Algorithm::hybrid);
+  EXPECT_EQ(hybrid.leaders, 2U);
+  EXPECT_EQ(hybrid.chunks, 4U);
+  EXPECT_EQ(hybrid.text(), "hybrid@2/4");
+  EXPECT_TRUE(PlanChoice::parse("library").value().library);
+  EXPECT_NE(PlanChoice::parse("library").value().mark(), hybrid.mark());
+  EXPECT_THAT(PlanChoice::parse("hybrid@0").error().message, HasSubstr("a number of leaders, 1 to 255"));
+}
+
+TEST(Planned, ASmallHostHasFewerLeaders) {
+  Planned planned(Rank{0}, 3);
+  planned.set_hosts({{Rank{0}}, {Rank{1}, Rank{2}}});
+  EXPECT_TRUE(planned.choose(Op::all_reduce, PlanChoice::parse("hybrid@2/4").value()).ok());
 }
 
 }  // namespace

@@ -2,59 +2,94 @@
 
 #include "tutti/engine/planned.h"
 #include "tutti/kernels/convert.h"
+#include "tutti/kernels/reproducible.h"
 
 namespace tutti::engine {
 namespace {
 
-template <class Blocks>
-std::size_t elements(const Call& call, const Blocks& blocks) {
-  std::size_t count = 0;
-  for (const auto& block : blocks) {
-    count += kernels::count_of(call.dtype, block.size());
-  }
-  return count;
+using kernels::DType;
+using kernels::ReduceOp;
+
+bool is_reproducible(ReduceOp op) { return op == ReduceOp::reproducible_sum || op == ReduceOp::reproducible_avg; }
+
+/// Complex numbers are added part by part.
+DType part_of(DType dtype) {
+  return dtype == DType::complex64 ? DType::float32 : dtype == DType::complex128 ? DType::float64 : dtype;
 }
 
 }  // namespace
 
-bool Widened::is_needed(const Call& call) {
-  const auto op = plan_op(call.op);
+std::optional<DType> Widened::type_for(const Card& card) {
+  const auto op = plan_op(card.op);
+  if (!op || !plan::reduces(*op)) {
+    return std::nullopt;
+  }
+  if (is_reproducible(card.reduce)) {
+    return kernels::accumulator_of(card.dtype);
+  }
   // The least or greatest of several is one of them: nothing is rounded.
-  return op && plan::reduces(*op) && kernels::is_small_float(call.dtype) && call.reduce != kernels::ReduceOp::min &&
-         call.reduce != kernels::ReduceOp::max;
+  const bool rounds =
+      kernels::is_small_float(card.dtype) && card.reduce != ReduceOp::min && card.reduce != ReduceOp::max;
+  return rounds ? std::optional(DType::float32) : std::nullopt;
+}
+
+std::size_t Widened::bytes_for(const Card& card) {
+  const auto type = type_for(card);
+  return type ? kernels::count_of(part_of(card.dtype), card.bytes) * kernels::size_of(*type) : card.bytes;
 }
 
 const Call& Widened::begin(const Call& call) {
-  in_.resize(elements(call, call.in));
-  out_.resize(elements(call, call.out));
+  const auto card = make_card(call);
+  const auto type = *type_for(card);
+  const auto part = part_of(call.dtype);
+  const auto wide = [&](std::size_t bytes) { return kernels::count_of(part, bytes) * kernels::size_of(type); };
+  const auto total = [&](const auto& blocks) {
+    std::size_t bytes = 0;
+    for (const auto& block : blocks) {
+      bytes += wide(block.size());
+    }
+    return bytes;
+  };
+  in_.assign(total(call.in), std::byte{0});  // of accumulators: nothing added yet
+  out_.resize(total(call.out));
   wide_ = {.op = call.op,
-           .dtype = kernels::DType::float32,
-           .reduce = call.reduce,
+           .dtype = type,
+           .reduce = is_reproducible(call.reduce) ? ReduceOp::sum : call.reduce,
            .root = call.root,
            .factor = call.factor,
            .site = call.site};
-  auto* in = in_.data();
+  auto* at = in_.data();
   for (const auto& block : call.in) {
-    const auto count = kernels::count_of(call.dtype, block.size());
-    kernels::to_float32(call.dtype, block.data(), in, count);
-    wide_.in.push_back({reinterpret_cast<std::byte*>(in), count * sizeof(float)});
-    in += count;
+    const auto* const from = block.data();
+    const auto count = kernels::count_of(part, block.size());
+    if (is_reproducible(call.reduce)) {
+      kernels::accumulate(part, {&from, 1}, at, count);
+    } else {
+      kernels::to_float32(part, from, reinterpret_cast<float*>(at), count);
+    }
+    wide_.in.push_back({at, wide(block.size())});
+    at += wide(block.size());
   }
-  auto* out = out_.data();
+  at = out_.data();
   for (const auto& block : call.out) {
-    const auto count = kernels::count_of(call.dtype, block.size());
-    wide_.out.push_back({reinterpret_cast<std::byte*>(out), count * sizeof(float)});
-    out += count;
+    wide_.out.push_back({at, wide(block.size())});
+    at += wide(block.size());
   }
   return wide_;
 }
 
-void Widened::finish(const Call& call) {
-  const auto* out = out_.data();
-  for (const auto& block : call.out) {
-    const auto count = kernels::count_of(call.dtype, block.size());
-    kernels::from_float32(call.dtype, out, block.data(), count);
-    out += count;
+void Widened::finish(const Call& call, int ranks) {
+  const auto part = part_of(call.dtype);
+  for (std::size_t i = 0; i < call.out.size(); ++i) {
+    const auto* const from = wide_.out[i].data();
+    auto* const to = call.out[i].data();
+    const auto count = kernels::count_of(part, call.out[i].size());
+    if (is_reproducible(call.reduce)) {
+      const auto divisor = call.reduce == ReduceOp::reproducible_avg ? static_cast<std::size_t>(ranks) : 1;
+      kernels::round_accumulators(part, from, {&to, 1}, count, {.divisor = divisor});
+    } else {
+      kernels::from_float32(part, reinterpret_cast<const float*>(from), to, count);
+    }
   }
 }
 

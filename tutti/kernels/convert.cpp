@@ -69,19 +69,6 @@ void narrow_all(const float* from, std::byte* to, std::size_t count) {
   }
 }
 
-/// The upper half of float32.
-struct UpperHalf {
-  using Stored = std::uint16_t;
-
-  static HWY_INLINE FloatVector widen(WordVector bits) { return as_floats(hn::ShiftLeft<16>(bits)); }
-
-  static HWY_INLINE WordVector narrow(FloatVector v) {
-    const auto bits = as_words(one_nan(v));
-    const auto odd = hn::And(hn::ShiftRight<16>(bits), every(1));
-    return hn::And(hn::ShiftRight<16>(hn::Add(hn::Add(bits, every(0x7FFF)), odd)), every(0xFFFF));
-  }
-};
-
 using Half = Shaped<std::uint16_t, 5, 10, false>;
 using E4M3 = Shaped<std::uint8_t, 4, 3, true>;
 using E5M2 = Shaped<std::uint8_t, 5, 2, false>;

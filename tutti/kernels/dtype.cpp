@@ -6,8 +6,9 @@ namespace tutti::kernels {
 namespace {
 
 constexpr std::array<std::string_view, kDTypes> kNames{
-    "float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "int64",     "int32",     "int16",
-    "int8",    "uint64",  "uint32",  "uint16",   "uint8",         "bool",        "complex64", "complex128"};
+    "float64", "float32",   "float16",    "bfloat16",      "float8_e4m3fn", "float8_e5m2", "int64",
+    "int32",   "int16",     "int8",       "uint64",        "uint32",        "uint16",      "uint8",
+    "bool",    "complex64", "complex128", "accumulator32", "accumulator64"};
 
 }  // namespace
 

@@ -26,12 +26,14 @@ enum class DType : std::uint8_t {
   boolean,
   complex64,
   complex128,
+  accumulator32,  ///< reproducible sums of float32 and of smaller floats, on their way; see reproducible.h
+  accumulator64,  ///< of float64
 };
 
-inline constexpr int kDTypes = 17;
+inline constexpr int kDTypes = 19;
 
 // Not inside the function, which would build it anew at every call.
-inline constexpr std::uint8_t kBytesOf[kDTypes] = {8, 4, 2, 2, 1, 1, 8, 4, 2, 1, 8, 4, 2, 1, 1, 8, 16};
+inline constexpr std::uint8_t kBytesOf[kDTypes] = {8, 4, 2, 2, 1, 1, 8, 4, 2, 1, 8, 4, 2, 1, 1, 8, 16, 16, 32};
 
 constexpr std::size_t size_of(DType dtype) { return kBytesOf[static_cast<std::size_t>(dtype)]; }
 /// How many elements so many bytes are. (By a shift: a division takes longer than adding two numbers of each of two

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 #include "tutti/kernels/reduce.h"
@@ -30,5 +31,23 @@ void reduce_bits(const Reduction& reduction, const Buffers& buffers);
 void reduce_logical(const Reduction& reduction, const Buffers& buffers);
 /// complex64, complex128: product. (The rest is done on their parts, as floats.)
 void multiply_complex(const Reduction& reduction, const Buffers& buffers);
+
+/// What is done in a reproducible sum; see reproducible.h.
+enum class SumTask : std::uint8_t {
+  add,      ///< sources of floats, to the one out of accumulators
+  merge,    ///< sources and outs of accumulators
+  round,    ///< the one source of accumulators, to outs of floats
+  at_once,  ///< sources and outs of floats
+};
+
+/// float32 and float64, and their accumulators (by the name of the floats).
+void sum_floats(SumTask task, DType dtype, std::size_t divisor, const Buffers& buffers);
+/// float16, bfloat16, float8_e4m3fn, float8_e5m2: all but `merge`.
+void sum_small_floats(SumTask task, DType dtype, std::size_t divisor, const Buffers& buffers);
+
+/// Floats: reproducible_sum, reproducible_avg.
+void reduce_reproducibly(const Reduction& reduction, const Buffers& buffers);
+/// Accumulators: sum.
+void merge_accumulators(DType dtype, const Buffers& buffers);
 
 }  // namespace tutti::kernels

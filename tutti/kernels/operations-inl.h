@@ -144,6 +144,8 @@ void reduce_float(const Reduction& reduction, const Buffers& buffers) {
     case ReduceOp::band:
     case ReduceOp::bor:
     case ReduceOp::bxor: return;  // can_reduce lets nobody come here
+    case ReduceOp::reproducible_sum:
+    case ReduceOp::reproducible_avg: return;  // they have kernels of their own
   }
 }
 

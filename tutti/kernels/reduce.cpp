@@ -11,6 +11,8 @@ namespace {
 
 bool is_complex(DType dtype) { return dtype == DType::complex64 || dtype == DType::complex128; }
 bool is_float(DType dtype) { return dtype <= DType::float8_e5m2; }
+bool is_accumulator(DType dtype) { return dtype == DType::accumulator32 || dtype == DType::accumulator64; }
+bool is_reproducible(ReduceOp op) { return op == ReduceOp::reproducible_sum || op == ReduceOp::reproducible_avg; }
 bool is_bitwise(ReduceOp op) { return op == ReduceOp::band || op == ReduceOp::bor || op == ReduceOp::bxor; }
 
 /// All but the product is done on the parts.
@@ -20,7 +22,8 @@ void reduce_complex(const Reduction& reduction, const Buffers& buffers) {
   }
   Reduction parts = reduction;
   parts.dtype = reduction.dtype == DType::complex64 ? DType::float32 : DType::float64;
-  reduce_floats(parts, {.sources = buffers.sources, .outs = buffers.outs, .count = 2 * buffers.count});
+  const Buffers of_parts{.sources = buffers.sources, .outs = buffers.outs, .count = 2 * buffers.count};
+  is_reproducible(reduction.op) ? reduce_reproducibly(parts, of_parts) : reduce_floats(parts, of_parts);
 }
 
 void reduce_whole_numbers(const Reduction& reduction, const Buffers& buffers) {
@@ -34,8 +37,17 @@ void reduce_whole_numbers(const Reduction& reduction, const Buffers& buffers) {
 }  // namespace
 
 std::string_view to_string(ReduceOp op) {
-  constexpr std::array<std::string_view, kReduceOps> kNames{"sum",  "avg", "product", "min",       "max",
-                                                            "band", "bor", "bxor",    "premul_sum"};
+  constexpr std::array<std::string_view, kReduceOps> kNames{"sum",
+                                                            "avg",
+                                                            "product",
+                                                            "min",
+                                                            "max",
+                                                            "band",
+                                                            "bor",
+                                                            "bxor",
+                                                            "premul_sum",
+                                                            "reproducible_sum",
+                                                            "reproducible_avg"};
   return kNames[static_cast<std::size_t>(op)];
 }
 
@@ -43,7 +55,13 @@ Status can_reduce(ReduceOp op, DType dtype) {
   const auto refuse = [&](std::string_view why) {
     return Error{Code::unsupported, fmt::format("{} of {}: {}", to_string(op), to_string(dtype), why)};
   };
-  if (op == ReduceOp::avg && !is_float(dtype) && !is_complex(dtype)) {
+  if (is_accumulator(dtype)) {
+    return op == ReduceOp::sum ? Status() : refuse("accumulators can only be merged, which is their sum");
+  }
+  if (op == ReduceOp::reproducible_sum && !is_float(dtype) && !is_complex(dtype)) {
+    return refuse("sums of whole numbers are reproducible as they are; use sum");
+  }
+  if ((op == ReduceOp::avg || op == ReduceOp::reproducible_avg) && !is_float(dtype) && !is_complex(dtype)) {
     return refuse("the mean of whole numbers is none; sum and divide, or use a float type");
   }
   if (op == ReduceOp::premul_sum && !is_float(dtype) && !is_complex(dtype)) {
@@ -64,6 +82,9 @@ void reduce(const Reduction& reduction, std::span<const std::byte* const> source
   require(reduction.op != ReduceOp::premul_sum || reduction.factors.size() == sources.size(),
           "premul_sum needs one factor for each source");
   const Buffers buffers{.sources = sources, .outs = outs, .count = count};
+  if (is_reproducible(reduction.op) && is_float(reduction.dtype)) {
+    return reduce_reproducibly(reduction, buffers);
+  }
   switch (reduction.dtype) {
     case DType::float64:
     case DType::float32: return reduce_floats(reduction, buffers);
@@ -82,6 +103,8 @@ void reduce(const Reduction& reduction, std::span<const std::byte* const> source
     case DType::boolean: return reduce_logical(reduction, buffers);
     case DType::complex64:
     case DType::complex128: return reduce_complex(reduction, buffers);
+    case DType::accumulator32:
+    case DType::accumulator64: return merge_accumulators(reduction.dtype, buffers);
   }
 }
 

@@ -86,7 +86,9 @@ void reduce_logical(const Reduction& reduction, const Buffers& buffers) {
     case ReduceOp::band: return reduce_with<Bytes>(All(), buffers);
     case ReduceOp::bxor: return reduce_with<Bytes>(Odd(), buffers);
     case ReduceOp::avg:
-    case ReduceOp::premul_sum: return;  // can_reduce lets nobody come here
+    case ReduceOp::premul_sum:
+    case ReduceOp::reproducible_sum:
+    case ReduceOp::reproducible_avg: return;  // can_reduce lets nobody come here
   }
 }
 

@@ -14,24 +14,12 @@
 #include <hwy/targets.h>
 
 #include "tutti/kernels/test_reference.h"
+#include "tutti/kernels/test_targets.h"
 
 namespace tutti::kernels {
 namespace {
 
 constexpr std::byte kUntouched{0xA5};
-
-/// Calls `check` with each kind of vector in turn.
-template <class F>
-void on_every_target(F&& check) {
-  for (const auto target : hwy::SupportedAndGeneratedTargets()) {
-    SCOPED_TRACE(hwy::TargetName(target));
-    hwy::SetSupportedTargetsForTest(target);
-    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-    check();
-  }
-  hwy::SetSupportedTargetsForTest(0);
-  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-}
 
 template <class F>
 void for_every_reduction(F&& check) {
@@ -50,7 +38,7 @@ void for_every_reduction(F&& check) {
 class Buffer {
  public:
   Buffer(DType dtype, std::size_t count, std::size_t shift)
-      : begin_(kMargin + shift * size_of(dtype)), bytes_(count * size_of(dtype)), memory_(bytes_ + 2 * kMargin * 2) {
+      : begin_(kMargin + shift * size_of(dtype)), bytes_(count * size_of(dtype)), memory_(begin_ + bytes_ + kMargin) {
     std::ranges::fill(memory_, kUntouched);
   }
 
@@ -108,6 +96,9 @@ std::vector<T> special_values() {
     return {0, 1, std::numeric_limits<T>::min(), std::numeric_limits<T>::max(), static_cast<T>(-1)};
   } else if constexpr (std::same_as<T, reference::Boolean>) {
     return {{0}, {1}, {2}, {0x80}, {0xFF}};
+  } else if constexpr (reference::Summed<T>) {
+    const std::uint64_t special = std::uint64_t{127} << 57;  // an infinity, and a NaN
+    return {{}, {{special + 1}}, {{special + 1, 1}}};
   } else {
     std::vector<T> values;
     for (const auto part : special_values<typename T::value_type>()) {
@@ -126,6 +117,13 @@ T ordinary_value(std::mt19937& random) {
     return T(normal(random), normal(random));
   } else if constexpr (std::same_as<T, reference::Boolean>) {
     return {static_cast<std::uint8_t>(random() % 2)};
+  } else if constexpr (reference::Summed<T>) {
+    T value{};
+    for (std::size_t digit = 0; digit < (sizeof(T) == 16 ? 2 : 3); ++digit) {
+      value.words[digit] = (std::uint64_t{random()} << 10) - (std::uint64_t{1} << 41);
+    }
+    value.words[0] += (29 + random() % 5) << 57;
+    return value;
   } else {
     return static_cast<T>(100 * normal(random));
   }

@@ -185,6 +185,9 @@ TEST(CanReduce, RefusesWithASentence) {
   EXPECT_THAT(can_reduce(ReduceOp::min, DType::complex64).error().message, HasSubstr("no order"));
   EXPECT_THAT(can_reduce(ReduceOp::premul_sum, DType::int64).error().message, HasSubstr("multiply before and use sum"));
   EXPECT_THAT(can_reduce(ReduceOp::premul_sum, DType::boolean).error().message, HasSubstr("premul_sum of bool"));
+  EXPECT_THAT(can_reduce(ReduceOp::reproducible_sum, DType::int8).error().message, HasSubstr("as they are; use sum"));
+  EXPECT_THAT(can_reduce(ReduceOp::reproducible_avg, DType::int8).error().message, HasSubstr("mean of whole"));
+  EXPECT_THAT(can_reduce(ReduceOp::max, DType::accumulator32).error().message, HasSubstr("only be merged"));
   EXPECT_THAT(can_reduce(ReduceOp::bxor, DType::float16).error().message, HasSubstr("use an integer type"));
 }
 
@@ -196,13 +199,17 @@ TEST(CanReduce, TheRestIsPossible) {
     }
   }
   // 17 types: sum and product for all; avg and premul_sum for 6 floats and 2 complex; min and max for all but complex;
-  // 3 bitwise for 9.
-  EXPECT_EQ(possible, 2 * 17 + 2 * 8 + 2 * 15 + 3 * 9);
+  // 3 bitwise for 9. Reproducible sums and means for floats and complex; sums for 2 kinds of accumulators.
+  EXPECT_EQ(possible, 2 * 17 + 2 * 8 + 2 * 15 + 3 * 9 + 2 * 8 + 2);
 }
 
 TEST(DTypes, SizesAndNames) {
   EXPECT_EQ(size_of(DType::complex128), 16U);
   EXPECT_EQ(size_of(DType::boolean), 1U);
+  EXPECT_EQ(size_of(DType::accumulator32), 16U);
+  EXPECT_EQ(size_of(DType::accumulator64), 32U);
+  EXPECT_EQ(to_string(DType::accumulator64), "accumulator64");
+  EXPECT_EQ(to_string(ReduceOp::reproducible_avg), "reproducible_avg");
   EXPECT_EQ(to_string(DType::float8_e5m2), "float8_e5m2");
   EXPECT_EQ(to_string(ReduceOp::bxor), "bxor");
   EXPECT_EQ(to_string(ReduceOp::premul_sum), "premul_sum");

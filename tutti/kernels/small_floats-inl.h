@@ -141,6 +141,61 @@ struct Widened {
   }
 };
 
+/// The upper half of float32.
+struct UpperHalf {
+  using Stored = std::uint16_t;
+
+  static HWY_INLINE FloatVector widen(WordVector bits) { return as_floats(hn::ShiftLeft<16>(bits)); }
+
+  static HWY_INLINE WordVector narrow(FloatVector v) {
+    const auto bits = as_words(one_nan(v));
+    const auto odd = hn::And(hn::ShiftRight<16>(bits), every(1));
+    return hn::And(hn::ShiftRight<16>(hn::Add(hn::Add(bits, every(0x7FFF)), odd)), every(0xFFFF));
+  }
+};
+
+#if HWY_TARGET <= HWY_AVX2 || HWY_ARCH_ARM_A64
+/// The processor converts.
+struct Float16s {
+  using Stored = std::uint16_t;
+  using Vector = FloatVector;
+  static constexpr bool kLight = true;
+
+  static HWY_INLINE std::size_t block() { return 4 * hn::Lanes(Floats()); }
+
+  static HWY_INLINE void load(const Stored* from, Vector& v0, Vector& v1, Vector& v2, Vector& v3) {
+    const std::size_t n = hn::Lanes(Floats());
+    v0 = read(from);
+    v1 = read(from + n);
+    v2 = read(from + 2 * n);
+    v3 = read(from + 3 * n);
+  }
+
+  static HWY_INLINE void encode(Vector& v0, Vector& v1, Vector& v2, Vector& v3) { one_nan(v0, v1, v2, v3); }
+
+  static HWY_INLINE void store(Vector v0, Vector v1, Vector v2, Vector v3, Stored* to) {
+    const std::size_t n = hn::Lanes(Floats());
+    write(v0, to);
+    write(v1, to + n);
+    write(v2, to + 2 * n);
+    write(v3, to + 3 * n);
+  }
+
+ private:
+  using Halves = hn::Rebind<hwy::float16_t, Floats>;
+  using Bits = hn::Rebind<std::uint16_t, Floats>;
+
+  static HWY_INLINE FloatVector read(const Stored* from) {
+    return hn::PromoteTo(Floats(), hn::BitCast(Halves(), hn::LoadU(Bits(), from)));
+  }
+  static HWY_INLINE void write(FloatVector v, Stored* to) {
+    hn::StoreU(hn::BitCast(Bits(), hn::DemoteTo(Halves(), v)), Bits(), to);
+  }
+};
+#else
+using Float16s = Widened<Shaped<std::uint16_t, 5, 10, false>>;
+#endif
+
 }  // namespace tutti::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 

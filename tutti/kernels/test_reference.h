@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <complex>
 #include <concepts>
@@ -14,6 +15,7 @@
 
 #include "tutti/kernels/reduce.h"
 #include "tutti/kernels/small_float.h"
+#include "tutti/kernels/test_exact.h"
 
 /// What `reduce` has to compute, one element after the other, as its header says it: for tests only.
 namespace tutti::kernels::reference {
@@ -21,6 +23,19 @@ namespace tutti::kernels::reference {
 struct Boolean {
   std::uint8_t byte;
 };
+
+/// As in memory: the code of a bin from bit 57 on, added to the first digit; the other digits; zeros.
+template <std::size_t kDigits>
+struct Accumulator {
+  std::array<std::uint64_t, kDigits == 2 ? 2 : 4> words;
+
+  [[nodiscard]] std::uint64_t code() const { return (words[0] + (std::uint64_t{1} << 56)) >> 57; }
+};
+using Accumulator32 = Accumulator<2>;
+using Accumulator64 = Accumulator<3>;
+
+template <class T>
+concept Summed = std::same_as<T, Accumulator32> || std::same_as<T, Accumulator64>;
 
 template <class T>
 concept Small =
@@ -50,7 +65,45 @@ void with_type(DType dtype, F&& visit) {
     case DType::boolean: return visit(Boolean{});
     case DType::complex64: return visit(std::complex<float>{});
     case DType::complex128: return visit(std::complex<double>{});
+    case DType::accumulator32: return visit(Accumulator32{});
+    case DType::accumulator64: return visit(Accumulator64{});
   }
+}
+
+template <class T>
+constexpr FloatFormat format_of() {
+  if constexpr (std::same_as<T, double>) {
+    return kFloat64;
+  } else if constexpr (std::same_as<T, float>) {
+    return kFloat32;
+  } else if constexpr (std::same_as<T, Float16>) {
+    return kFloat16;
+  } else if constexpr (std::same_as<T, BFloat16>) {
+    return kBFloat16;
+  } else if constexpr (std::same_as<T, Float8E4M3>) {
+    return kFloat8E4M3;
+  } else {
+    return kFloat8E5M2;
+  }
+}
+
+inline bool is_reproducible(ReduceOp op) {
+  return op == ReduceOp::reproducible_sum || op == ReduceOp::reproducible_avg;
+}
+
+template <class T>
+double reproducible(const Reduction& reduction, const std::vector<T>& values) {
+  std::vector<double> wide;
+  for (const T value : values) {
+    if constexpr (Small<T>) {
+      wide.push_back(widen(value));
+    } else {
+      wide.push_back(value);
+    }
+  }
+  const std::size_t by = reduction.divisor == 0 ? values.size() : reduction.divisor;
+  const bool averages = reduction.op == ReduceOp::reproducible_avg;
+  return reproducible(wide, format_of<T>(), averages ? static_cast<std::uint32_t>(by) : 1);
 }
 
 /// Through memory, so that no compiler makes one instruction of it and the addition that follows.
@@ -77,6 +130,9 @@ T combine(ReduceOp op, T a, T b) {
 
 template <std::floating_point T>
 T reduce_one(const Reduction& reduction, const std::vector<T>& values) {
+  if (is_reproducible(reduction.op)) {
+    return static_cast<T>(reproducible(reduction, values));
+  }
   const auto taken = [&](std::size_t source) {
     const bool multiplies = reduction.op == ReduceOp::premul_sum;
     return multiplies ? times(values[source], static_cast<T>(reduction.factors[source])) : values[source];
@@ -90,6 +146,9 @@ T reduce_one(const Reduction& reduction, const std::vector<T>& values) {
 
 template <Small T>
 T reduce_one(const Reduction& reduction, const std::vector<T>& values) {
+  if (is_reproducible(reduction.op)) {
+    return narrow<T>(static_cast<float>(reproducible(reduction, values)));
+  }
   std::vector<float> wide;
   for (const T value : values) {
     wide.push_back(widen(value));
@@ -132,6 +191,26 @@ T reduce_one(const Reduction& reduction, const std::vector<T>& values) {
       case ReduceOp::bor: result = static_cast<T>(a | b); break;
       case ReduceOp::bxor: result = static_cast<T>(a ^ b); break;
       default: result = static_cast<T>(a + b); break;
+    }
+  }
+  return result;
+}
+
+/// Digits of the highest code count in full, those of lower ones move down to where they belong, or out.
+template <Summed T>
+T reduce_one(const Reduction& /*reduction*/, const std::vector<T>& values) {
+  constexpr std::size_t kDigits = std::same_as<T, Accumulator32> ? 2 : 3;
+  std::uint64_t top = 0;
+  for (const T& value : values) {
+    top = std::max(top, value.code());
+  }
+  T result{};
+  result.words[0] = top << 57;
+  for (T value : values) {
+    const std::uint64_t down = top - value.code();
+    value.words[0] -= value.code() << 57;
+    for (std::size_t digit = 0; digit + down < kDigits; ++digit) {
+      result.words[digit + down] += value.words[digit];
     }
   }
   return result;

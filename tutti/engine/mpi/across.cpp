@@ -133,8 +133,7 @@ Error Across::explain_near(const Running& running, const Error& first) {
 }
 
 Result<bool> Across::agree_near(const Running& running, const Card& card, std::uint32_t plan) {
-  auto near =
-      near_.agree(card, {.whole = running.doing, .mark = mark_of(running.doing, plan)}, running.deadline);
+  auto near = near_.agree(card, {.whole = running.doing, .mark = mark_of(running.doing, plan)}, running.deadline);
   if (!near && near.error().code == Code::mismatch) {
     return explain_near(running, near.error());
   }

@@ -3,7 +3,6 @@
 #include <cstring>
 
 #include "tutti/engine/mpi/across.h"
-#include "tutti/kernels/convert.h"
 
 namespace tutti::engine::mpi {
 namespace {
@@ -17,19 +16,17 @@ ReduceOp between(ReduceOp op) { return op == ReduceOp::premul_sum ? ReduceOp::su
 }  // namespace
 
 bool Across::is_small(const Card& card) const {
-  const auto bytes =
-      kernels::is_small_float(card.dtype) ? kernels::count_of(card.dtype, card.bytes) * sizeof(float) : card.bytes;
-  return card.op == Op::all_reduce && bytes != 0 && bytes <= longest_small_;
+  return card.op == Op::all_reduce && card.bytes != 0 && Widened::bytes_for(card) <= longest_small_;
 }
 
 Status Across::sum(const Running& running, bool small) {
   const auto run = [&](const Running& each) { return small ? small_sum(each) : large_sum(each); };
-  if (!Widened::is_needed(running.call)) {
+  if (!Widened::type_for(running.card())) {
     return run(running);
   }
   auto status = run({.call = widened_.begin(running.call), .doing = running.doing, .deadline = running.deadline});
   if (status) {
-    widened_.finish(running.call);
+    widened_.finish(running.call, wires_.members.ranks());
   }
   return status;
 }

@@ -1,0 +1,154 @@
+// The loops of reproducible sums. Compiled once for each kind of vector; include after hwy/foreach_target.h.
+#if defined(TUTTI_KERNELS_REPRODUCIBLE_LOOPS_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef TUTTI_KERNELS_REPRODUCIBLE_LOOPS_INL_H
+#undef TUTTI_KERNELS_REPRODUCIBLE_LOOPS_INL_H
+#else
+#define TUTTI_KERNELS_REPRODUCIBLE_LOOPS_INL_H
+#endif
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+
+#include <hwy/highway.h>
+
+#include "tutti/kernels/blocks-inl.h"
+#include "tutti/kernels/easy_sum-inl.h"
+#include "tutti/kernels/round_once-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace tutti::kernels::HWY_NAMESPACE {
+
+/// How many bits the numbers have that are added as T: T's own, or fewer when they are smaller floats that were
+/// widened. Sums of those are rounded to odd, for they are rounded again when they are stored.
+template <class T>
+inline constexpr int kOwnBits = std::numeric_limits<T>::digits;
+
+template <class T>
+inline constexpr std::size_t kWords = sizeof(T) == 8 ? 4 : 2;  // of an accumulator
+
+template <class T>
+HWY_INLINE std::uint64_t* sum_at(std::byte* sums, std::size_t at) {
+  return reinterpret_cast<std::uint64_t*>(sums) + at * kWords<T>;
+}
+template <class T>
+HWY_INLINE const std::uint64_t* sum_at(const std::byte* sums, std::size_t at) {
+  return reinterpret_cast<const std::uint64_t*>(sums) + at * kWords<T>;
+}
+
+/// `visit(d, at)` for every vector of doubles; at the end for single elements, by the same code and so to the same
+/// bits.
+template <class F>
+HWY_INLINE void for_every_vector(std::size_t count, F&& visit) {
+  const hn::ScalableTag<double> vector;
+  const hn::CappedTag<double, 1> single;
+  std::size_t at = 0;
+  for (; at + hn::Lanes(vector) <= count; at += hn::Lanes(vector)) {
+    visit(vector, at);
+  }
+  for (; at < count; ++at) {
+    visit(single, at);
+  }
+}
+
+template <int kBits, class D>
+HWY_INLINE auto as_float(D d, hn::Vec<D> wide) {
+  if constexpr (kBits < kOwnBits<float>) {
+    return odd_float(d, wide);
+  } else {
+    return one_nan(nearest_float(d, wide));
+  }
+}
+
+template <class T, int kBits, class D, class W = WholeVector<D>>
+HWY_INLINE auto rounded(D d, const Divisor& by, W code, W a, W b, W c) {
+  if constexpr (kDigits<T> == 3) {
+    return one_nan(with_special(d, code, a, b, rounded_triple(d, by, code, a, b, c)));
+  } else {
+    return as_float<kBits>(d, with_special(d, code, a, b, rounded_pair(d, by, code, a, b)));
+  }
+}
+
+template <class T, int kBits, class D>
+HWY_INLINE auto sum_vector(D d, const Divisor& by, std::span<const std::byte* const> sources, std::size_t at) {
+  hn::Vec<D> most;
+  if constexpr (kDigits<T> == 3) {
+    most = largest(d, sources, at, T());
+  } else if (is_easy<kBits>(d, sources, at, most)) {
+    if constexpr (kBits < kOwnBits<float>) {
+      const auto sum = easy_sum(hn::Rebind<float, D>(), sources, at);
+      return by.is_one ? sum : as_float<kBits>(d, divided(d, by, hn::PromoteTo(d, sum)));
+    } else {
+      return as_float<kBits>(d, divided(d, by, easy_sum(d, sources, at)));
+    }
+  }
+  if constexpr (kDigits<T> == 2) {
+    const bool is_finite = hn::AllTrue(d, hn::Lt(most, hn::Set(d, std::numeric_limits<double>::infinity())));
+    if (sources.size() == 2 && is_finite) {
+      const auto* const first = reinterpret_cast<const float*>(sources[0]) + at;
+      const auto* const second = reinterpret_cast<const float*>(sources[1]) + at;
+      return as_float<kBits>(d, pair_sum(d, by, first, second, most));
+    }
+  }
+  WholeVector<D> code, a, b, c;
+  add_up<T>(d, sources, at, most, code, a, b, c);
+  return rounded<T, kBits>(d, by, code, a, b, c);
+}
+
+/// Sources are floats, outs too.
+template <class T, int kBits = kOwnBits<T>>
+void sum_once(const Divisor& by, const Buffers& buffers) {
+  for_every_vector(buffers.count, [&](auto d, std::size_t at) HWY_ATTR {
+    const auto result = sum_vector<T, kBits>(d, by, buffers.sources, at);
+    for (auto* out : buffers.outs) {
+      hn::StoreU(result, hn::Rebind<T, decltype(d)>(), reinterpret_cast<T*>(out) + at);
+    }
+  });
+}
+
+/// Sources are floats, the one out accumulators that they are added to.
+template <class T>
+void add_to_sums(const Buffers& buffers) {
+  for_every_vector(buffers.count, [&](auto d, std::size_t at) HWY_ATTR {
+    WholeVector<decltype(d)> code, a, b, c, code2, a2, b2, c2;
+    add_up<T>(d, buffers.sources, at, largest(d, buffers.sources, at, T()), code, a, b, c);
+    load_sum<kDigits<T>>(d, sum_at<T>(buffers.outs[0], at), code2, a2, b2, c2);
+    merge<kDigits<T>>(d, code, a, b, c, code2, a2, b2, c2);
+    store_sum<kDigits<T>>(d, code, a, b, c, sum_at<T>(buffers.outs[0], at));
+  });
+}
+
+/// Sources are accumulators, outs too.
+template <class T>
+void merge_sums(const Buffers& buffers) {
+  for_every_vector(buffers.count, [&](auto d, std::size_t at) HWY_ATTR {
+    WholeVector<decltype(d)> code, a, b, c, code2, a2, b2, c2;
+    load_sum<kDigits<T>>(d, sum_at<T>(buffers.sources[0], at), code, a, b, c);
+    for (const auto* source : buffers.sources.subspan(1)) {
+      load_sum<kDigits<T>>(d, sum_at<T>(source, at), code2, a2, b2, c2);
+      merge<kDigits<T>>(d, code, a, b, c, code2, a2, b2, c2);
+    }
+    for (auto* out : buffers.outs) {
+      store_sum<kDigits<T>>(d, code, a, b, c, sum_at<T>(out, at));
+    }
+  });
+}
+
+/// The one source are accumulators, outs are floats.
+template <class T, int kBits = kOwnBits<T>>
+void round_sums(const Divisor& by, const Buffers& buffers) {
+  for_every_vector(buffers.count, [&](auto d, std::size_t at) HWY_ATTR {
+    WholeVector<decltype(d)> code, a, b, c;
+    load_sum<kDigits<T>>(d, sum_at<T>(buffers.sources[0], at), code, a, b, c);
+    const auto result = rounded<T, kBits>(d, by, code, a, b, c);
+    for (auto* out : buffers.outs) {
+      hn::StoreU(result, hn::Rebind<T, decltype(d)>(), reinterpret_cast<T*>(out) + at);
+    }
+  });
+}
+
+}  // namespace tutti::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif

@@ -45,11 +45,19 @@ void Activities::start(std::uint32_t id, double seconds, double demand, std::spa
   fresh_.push_back(slot);
 }
 
+std::uint32_t Activities::crowd(const Shared& shared) {
+  const auto users = shared.users.size();
+  const bool enough =
+      shared.resource.capacity == 0 || static_cast<double>(users) * shared.most <= shared.resource.capacity;
+  return enough ? 0 : static_cast<std::uint32_t>(users);
+}
+
 void Activities::note_change(std::uint32_t resource) {
   auto& shared = shared_[resource];
-  // As long as everyone gets all that it asks for, one more or less is nothing to the others.
-  if (!shared.changed && shared.resource.capacity > 0 &&
-      static_cast<double>(shared.users.size()) * shared.most > shared.resource.capacity) {
+  // As long as everyone gets all that it asks for, one more or less is nothing to the others; and little among many.
+  const auto users = crowd(shared);
+  const auto change = users > shared.seen ? users - shared.seen : shared.seen - users;
+  if (!shared.changed && change * kMany > shared.seen) {
     shared.changed = true;
     changed_.push_back(resource);
   }
@@ -68,13 +76,13 @@ void Activities::add_user(std::uint32_t resource, Use use) {
 
 void Activities::remove_user(std::uint32_t resource, std::uint32_t place) {
   auto& shared = shared_[resource];
-  note_change(resource);
   shared.users[place] = shared.users.back();
   slots_[shared.users[place].slot].places[shared.users[place].which] = place;
   shared.users.pop_back();
   if (shared.users.empty()) {
     shared.busy += now_ - shared.since;
   }
+  note_change(resource);
 }
 
 void Activities::look_again(std::uint32_t slot) {
@@ -108,6 +116,7 @@ void Activities::settle() {
   fresh_.clear();
   for (const auto resource : changed_) {
     shared_[resource].changed = false;
+    shared_[resource].seen = crowd(shared_[resource]);
     for (const auto& use : shared_[resource].users) {
       look_again(use.slot);
     }

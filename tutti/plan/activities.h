@@ -21,6 +21,7 @@ struct Resource {
 class Activities {
  public:
   static constexpr std::size_t kMostUsed = 12;
+  static constexpr std::uint32_t kMany = 16;
 
   explicit Activities(std::vector<Resource> resources);
 
@@ -60,6 +61,7 @@ class Activities {
     double most = 0;  // asked for by one user
     std::vector<Use> users;
     bool changed = false;
+    std::uint32_t seen = 0;  // its crowd when its users last looked
     double busy = 0;
     double since = 0;  // somebody uses it
   };
@@ -74,6 +76,8 @@ class Activities {
   };
 
   std::uint32_t take_slot();
+  /// Users, when they ask for more than there is; otherwise none that anybody notices.
+  static std::uint32_t crowd(const Shared& shared);
   void add_user(std::uint32_t resource, Use use);
   void remove_user(std::uint32_t resource, std::uint32_t place);
   void note_change(std::uint32_t resource);

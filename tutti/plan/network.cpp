@@ -121,14 +121,14 @@ std::string Fabric::describe(std::uint32_t link) const {
 Fabric::Path Fabric::path(Rank from, Rank to) const {
   Path path;
   while (group_of(from, path.level) != group_of(to, path.level)) {
-    const auto level = ++path.level;
-    const auto here = group_of(from, level - 1);
-    const auto there = group_of(to, level - 1);
-    if (network_.levels[level].joined == Level::Joined::by_pairs) {
-      path.links[path.count++] = first_[level] + static_cast<std::uint32_t>(here * groups(level - 1) + there);
+    const auto level = path.level++;
+    const auto here = group_of(from, level);
+    const auto there = group_of(to, level);
+    if (is_paired(level)) {
+      path.links[path.count++] = link_between(level, here, there);
     } else {
-      path.links[path.count++] = first_[level] + static_cast<std::uint32_t>(2 * here);
-      path.links[path.count++] = first_[level] + static_cast<std::uint32_t>(2 * there + 1);
+      path.links[path.count++] = link_up(level, here);
+      path.links[path.count++] = link_down(level, there);
     }
   }
   return path;

@@ -99,21 +99,32 @@ class Fabric {
 
   /// How many ranks a group of that level has when it is full.
   std::int64_t ranks_of_group(std::size_t level) const { return spans_[level]; }
-  std::size_t host_of(Rank rank) const { return group_of(rank, 0); }
-  std::size_t hosts() const { return groups(0); }
-  /// `from` and `to` differ.
-  Path path(Rank from, Rank to) const;
-  /// Bytes per second of a message that has the path for itself; 0: no limit.
-  double alone(const Path& path) const;
-
- private:
+  /// Which group of that level a rank is in, and how many there are.
   std::size_t group_of(Rank rank, std::size_t level) const {
     return static_cast<std::size_t>(to_int(rank) / spans_[level]);
   }
   std::size_t groups(std::size_t level) const {
     return static_cast<std::size_t>((ranks_ + spans_[level] - 1) / spans_[level]);
   }
+  std::size_t host_of(Rank rank) const { return group_of(rank, 0); }
+  std::size_t hosts() const { return groups(0); }
+  /// The links of a group to and from the level above, or to another group there when that is joined by pairs.
+  std::uint32_t link_up(std::size_t level, std::size_t group) const {
+    return first_[level + 1] + static_cast<std::uint32_t>(2 * group);
+  }
+  std::uint32_t link_down(std::size_t level, std::size_t group) const { return link_up(level, group) + 1; }
+  std::uint32_t link_between(std::size_t level, std::size_t from, std::size_t to) const {
+    return first_[level + 1] + static_cast<std::uint32_t>(from * groups(level) + to);
+  }
+  bool is_paired(std::size_t level) const {
+    return level + 1 < network_.levels.size() && network_.levels[level + 1].joined == Level::Joined::by_pairs;
+  }
+  /// `from` and `to` differ.
+  Path path(Rank from, Rank to) const;
+  /// Bytes per second of a message that has the path for itself; 0: no limit.
+  double alone(const Path& path) const;
 
+ private:
   Network network_;
   int ranks_;
   std::vector<std::int64_t> spans_;   // ranks of a group, by level

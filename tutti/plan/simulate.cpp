@@ -45,7 +45,6 @@ class Simulation {
         open_.push_back(event);
       }
     }
-    std::reverse(open_.begin(), open_.end());
     start_open();
     std::vector<std::uint32_t> over;
     while (activities_.advance(over)) {
@@ -159,9 +158,8 @@ class Simulation {
   }
 
   void start_open() {
-    while (!open_.empty()) {
-      const auto event = open_.back();
-      open_.pop_back();
+    for (std::size_t i = 0; i < open_.size(); ++i) {  // it grows meanwhile
+      const auto event = open_[i];
       steps_[event].ready = true;
       if (steps_[event].step->kind == Step::Kind::combine) {
         enqueue(event);
@@ -169,6 +167,7 @@ class Simulation {
         begin_messages(event);
       }
     }
+    open_.clear();
   }
 
   void begin_messages(std::uint32_t event) {

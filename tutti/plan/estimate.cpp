@@ -270,7 +270,10 @@ Estimate estimate(const Request& request, std::size_t bytes_of_block, const Fabr
     pricing.all.push_back(Rank{(to_int(request.root) + i) % request.ranks});
   }
   price(pricing);
-  return {.seconds = rounds.seconds(), .spent = rounds.spent(), .messages = rounds.most_messages()};
+  return {.seconds = rounds.seconds(),
+          .spent = rounds.spent(),
+          .messages = rounds.most_messages(),
+          .all_messages = rounds.all_messages()};
 }
 
 }  // namespace tutti::plan

@@ -10,7 +10,8 @@ namespace tutti::plan {
 struct Estimate {
   double seconds = 0;
   Spent spent;
-  double messages = 0;  ///< sent by the rank that sends most
+  double messages = 0;      ///< sent by the rank that sends most
+  double all_messages = 0;  ///< sent by all, about
 };
 
 /// Whether there is an estimate for such a plan: for all but hybrids with a ring inside of hosts.

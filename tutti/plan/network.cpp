@@ -1,6 +1,7 @@
 #include "tutti/plan/network.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include <fmt/format.h>
@@ -63,6 +64,13 @@ Status check(const Network& network, int ranks) {
       !is_amount(processors.combine_seconds) || !is_amount(processors.memory)) {
     return wrong(network, "processors: times, speeds and cores are not negative, and finite");
   }
+  double bytes = 0;
+  for (const auto& step : processors.slowdown) {
+    if (!(step.bytes > bytes) || !(step.factor > 0)) {
+      return wrong(network, "slowdown: bytes above 0 that grow, and factors above 0");
+    }
+    bytes = step.bytes;
+  }
   for (const auto& slow : network.slow) {
     if (slow.level == 0 || slow.level >= network.levels.size() || slow.group < 0 || !(slow.factor > 0)) {
       return wrong(network, "slow link: a level above the first, a group, and a factor above 0");
@@ -72,6 +80,31 @@ Status check(const Network& network, int ranks) {
     return wrong(network, fmt::format("{} ranks, and it has room for 1 to {}", ranks, network.capacity()));
   }
   return {};
+}
+
+Network at_size(Network network, double bytes_of_block) {
+  auto& processors = network.processors;
+  const auto& steps = processors.slowdown;
+  if (steps.empty()) {
+    return network;
+  }
+  const auto after =
+      std::find_if(steps.begin(), steps.end(), [&](const Slowdown& step) { return step.bytes >= bytes_of_block; });
+  auto factor = after == steps.end() ? steps.back().factor : after->factor;
+  if (after != steps.begin() && after != steps.end()) {
+    const auto before = after - 1;
+    const auto share = std::log(bytes_of_block / before->bytes) / std::log(after->bytes / before->bytes);
+    factor = before->factor + share * (after->factor - before->factor);
+  }
+  processors.slowdown.clear();
+  processors.copy /= factor;
+  processors.reduce /= factor;
+  processors.memory /= factor;
+  for (auto& level : network.levels) {
+    level.send.seconds_per_byte *= factor;
+    level.receive.seconds_per_byte *= factor;
+  }
+  return network;
 }
 
 Fabric::Fabric(Network network, int ranks) : network_(std::move(network)), ranks_(ranks) {

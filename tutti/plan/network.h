@@ -42,6 +42,12 @@ struct Level {
   std::string source = {};  ///< where the figures come from
 };
 
+/// How much longer processors take for a byte when blocks are that long, and no longer stay in caches.
+struct Slowdown {
+  double bytes = 0;
+  double factor = 1;
+};
+
 /// What the ranks of one host can do.
 struct Processors {
   int cores = 0;               ///< of a host; ranks that outnumber them take turns. 0: one for each rank
@@ -49,6 +55,8 @@ struct Processors {
   double reduce = 0;           ///< bytes per second that one rank adds to others; 0: costs nothing
   double combine_seconds = 0;  ///< to begin a copy or an addition
   double memory = 0;           ///< bytes per second that all ranks of a host copy and add together; 0: no limit
+  /// In order of bytes; between two the factor follows the logarithm of the bytes, before and after them it stays.
+  std::vector<Slowdown> slowdown = {};
   std::string source = {};
 };
 
@@ -71,6 +79,9 @@ struct Network {
 };
 
 inline constexpr std::size_t kMostLevels = 5;
+
+/// The same for blocks of so many bytes: what processors do with bytes takes as much longer as `slowdown` says.
+Network at_size(Network network, double bytes_of_block);
 
 /// Whether its figures can be, and it has room for the ranks; otherwise an error that says what to change.
 Status check(const Network& network, int ranks);

@@ -1,6 +1,7 @@
 #include "tutti/plan/rounds.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace tutti::plan {
 
@@ -190,6 +191,11 @@ std::size_t Rounds::last() const {
 double Rounds::seconds() const { return clocks_[last()].now; }
 
 const Spent& Rounds::spent() const { return clocks_[last()].spent; }
+
+double Rounds::all_messages() const {
+  return std::accumulate(clocks_.begin(), clocks_.end(), 0.0,
+                         [](double sum, const Clock& clock) { return sum + clock.messages; });
+}
 
 double Rounds::most_messages() const {
   return std::max_element(clocks_.begin(), clocks_.end(),

@@ -41,6 +41,8 @@ class Rounds {
   const Spent& spent() const;
   /// Sent by the rank that sends most.
   double most_messages() const;
+  /// Sent by all, about.
+  double all_messages() const;
 
   /// How much longer a rank's work takes when so many ranks of its host work at the same time.
   double crowding(const Work& work, double ranks_of_host) const;

@@ -389,7 +389,7 @@ Result<Simulated> simulate(const Plan& plan, std::size_t bytes_of_block, const N
   if (auto good = check(network, plan.shape.ranks); !good) {
     return good.error();
   }
-  const Fabric fabric(network, plan.shape.ranks);
+  const Fabric fabric(at_size(network, static_cast<double>(bytes_of_block)), plan.shape.ranks);
   return Simulation(plan, bytes_of_block, fabric).run();
 }
 

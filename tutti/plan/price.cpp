@@ -1,0 +1,212 @@
+#include "tutti/plan/price.h"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include "tutti/plan/estimate.h"
+
+namespace tutti::plan {
+namespace {
+
+/// What a collective's bytes are counted as, so that algorithms and rank counts compare: what every rank has to send in
+/// the best of plans.
+double bus_bytes(Op op, double ranks, double block) {
+  switch (op) {
+    case Op::all_reduce: return 2 * (ranks - 1) / ranks * block;
+    case Op::broadcast:
+    case Op::reduce: return block;
+    default: return (ranks - 1) * block;
+  }
+}
+
+bool has_chunks(const Request& request) {
+  if (request.algorithm == Algorithm::hybrid) {
+    auto outer = request;
+    outer.algorithm = request.outer;
+    return request.inner != Algorithm::direct || has_chunks(outer);
+  }
+  auto two = request;
+  two.chunks = 2;
+  auto one = request;
+  one.chunks = 1;
+  return shape_of(one).value().pieces != shape_of(two).value().pieces;
+}
+
+/// Whether chunks follow each other through the same steps, so that after some each takes as long as the one before.
+bool is_pipeline(const Request& request) {
+  return request.algorithm == Algorithm::tree || request.algorithm == Algorithm::double_tree ||
+         request.algorithm == Algorithm::recursive_doubling;
+}
+
+/// Building and simulating takes as long as that many messages: those of everyone to everybody share links by the
+/// hundred, and some programs speak of as many pieces as there are ranks.
+double effort(const Request& request, double messages) {
+  const auto ranks = static_cast<double>(request.ranks);
+  const bool everyone = request.algorithm == Algorithm::direct || request.algorithm == Algorithm::one_shot;
+  const auto pieces = static_cast<double>(shape_of(request).value().pieces);
+  const auto speaks = request.algorithm == Algorithm::hybrid ? ranks + pieces : pieces;
+  return std::max(everyone ? 4 * messages : messages, ranks * speaks / 8);
+}
+
+Price in_full(const Request& request, std::size_t bytes, double seconds, const Spent& spent, double messages, How how) {
+  const auto moved = bus_bytes(request.op, request.ranks, static_cast<double>(bytes));
+  return {.request = request,
+          .seconds = seconds,
+          .bus_bandwidth = seconds > 0 ? moved / seconds : 0,
+          .messages = messages,
+          .spent = spent,
+          .how = how};
+}
+
+/// From two plans with fewer chunks, as long each as those of the one asked for.
+std::optional<Price> extrapolate(const Request& request, std::size_t bytes, const Network& network,
+                                 const Estimate& known, double most) {
+  const auto of_a_chunk = known.all_messages / request.chunks;
+  const auto few = std::min(8U, static_cast<unsigned>(most / 1.5 / std::max(of_a_chunk, 1.0)));
+  if (!is_pipeline(request) || few < 2 || few >= request.chunks) {
+    return std::nullopt;
+  }
+  std::array<Simulated, 2> runs;
+  const std::array<unsigned, 2> chunks{few / 2, few};
+  for (std::size_t i = 0; i < 2; ++i) {
+    auto fewer = request;
+    fewer.chunks = chunks[i];
+    runs[i] = simulate(build(fewer).value(), bytes / request.chunks * chunks[i], network).value();
+  }
+  const auto further = static_cast<double>(request.chunks - chunks[1]) / (chunks[1] - chunks[0]);
+  const auto seconds = runs[1].seconds + further * (runs[1].seconds - runs[0].seconds);
+  // What it goes to is taken from the longer one: the chains of two runs need not be alike.
+  const auto spent = runs[1].spent * (seconds / runs[1].seconds);
+  return in_full(request, bytes, seconds, spent, known.messages, How::extrapolated);
+}
+
+Result<Price> price_checked(const Request& request, std::size_t bytes, const Fabric& fabric,
+                            const PriceOptions& options) {
+  if (!can_estimate(request)) {
+    const auto plan = build(request).value();
+    const auto simulated = simulate(plan, bytes, fabric.network());
+    return simulated ? in_full(request, bytes, simulated.value().seconds, simulated.value().spent, 0, How::simulated)
+                     : Result<Price>(simulated.error());
+  }
+  const auto known = estimate(request, bytes, fabric);
+  if (effort(request, known.all_messages) <= options.most_simulated) {
+    const auto simulated = simulate(build(request).value(), bytes, fabric.network()).value();
+    return in_full(request, bytes, simulated.seconds, simulated.spent, known.messages, How::simulated);
+  }
+  if (auto extended = extrapolate(request, bytes, fabric.network(), known, options.most_simulated)) {
+    return *extended;
+  }
+  return in_full(request, bytes, known.seconds, known.spent, known.messages, How::estimated);
+}
+
+Status check_both(const Request& request, const Network& network) {
+  auto good = check(network, request.ranks);
+  return good ? check(request) : good;
+}
+
+/// All that a search goes through.
+std::vector<Request> variants(const Request& request, std::size_t bytes, const Fabric& fabric,
+                              const PriceOptions& options) {
+  std::vector<Request> some{request};
+  auto chunks = options.chunks;
+  if (request.algorithm == Algorithm::hybrid && request.hosts.empty()) {
+    some.clear();
+    auto one = request;
+    one.hosts = hosts_of(fabric);
+    const auto leaders = static_cast<unsigned>(one.hosts.back().size());
+    for (const auto outer : {Algorithm::halving_doubling, Algorithm::recursive_doubling, Algorithm::double_tree,
+                             Algorithm::ring, Algorithm::direct}) {
+      for (one.leaders = 1; one.leaders <= leaders; one.leaders = one.leaders < leaders ? leaders : leaders + 1) {
+        one.outer = outer;
+        some.push_back(one);
+      }
+    }
+  }
+  std::vector<Request> all;
+  for (auto& one : some) {
+    for (const auto count : has_chunks(one) ? chunks : std::vector{1U}) {
+      one.chunks = count;
+      const bool whole_lines = std::size_t{shape_of(one).value().pieces} * 64 <= bytes;
+      if (count == chunks.front() || !has_chunks(one) || whole_lines) {
+        all.push_back(one);
+      }
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
+std::string_view to_string(How how) {
+  return how == How::simulated ? "simulated" : how == How::extrapolated ? "extrapolated" : "estimated";
+}
+
+std::vector<std::vector<Rank>> hosts_of(const Fabric& fabric) {
+  std::vector<std::vector<Rank>> hosts(fabric.hosts());
+  for (int rank = 0; rank < fabric.ranks(); ++rank) {
+    hosts[fabric.host_of(Rank{rank})].push_back(Rank{rank});
+  }
+  return hosts;
+}
+
+std::string name_of(const Request& request) {
+  if (request.algorithm != Algorithm::hybrid) {
+    return std::string(to_string(request.algorithm));
+  }
+  return fmt::format("hybrid, {} leader{}, {}", request.leaders, request.leaders == 1 ? "" : "s",
+                     to_string(request.outer));
+}
+
+Result<Price> price(const Request& request, std::size_t bytes_of_block, const Network& network,
+                    const PriceOptions& options) {
+  if (auto good = check_both(request, network); !good) {
+    return good.error();
+  }
+  return price_checked(request, bytes_of_block,
+                       Fabric(at_size(network, static_cast<double>(bytes_of_block)), request.ranks), options);
+}
+
+Result<Price> cheapest(const Request& request, std::size_t bytes_of_block, const Network& network,
+                       const PriceOptions& options) {
+  if (auto good = check(network, request.ranks); !good) {
+    return good.error();
+  }
+  const Fabric fabric(at_size(network, static_cast<double>(bytes_of_block)), request.ranks);
+  auto first = request;
+  if (first.algorithm == Algorithm::hybrid && first.hosts.empty()) {
+    first.hosts = hosts_of(fabric);
+  }
+  if (auto good = check(first); !good) {
+    return good.error();
+  }
+  struct Guess {
+    double seconds;
+    double effort;
+    Request request;
+  };
+  std::vector<Guess> guesses;
+  for (auto& one : variants(request, bytes_of_block, fabric, options)) {
+    const auto guess = can_estimate(one) ? estimate(one, bytes_of_block, fabric) : Estimate{};
+    guesses.push_back({guess.seconds, effort(one, guess.all_messages), std::move(one)});
+  }
+  std::stable_sort(guesses.begin(), guesses.end(),
+                   [](const Guess& a, const Guess& b) { return a.seconds < b.seconds; });
+  // What is nearly the quickest by the estimate may be the quickest: those that cost little are simulated.
+  constexpr std::size_t kClose = 4;
+  std::optional<Price> best;
+  for (std::size_t i = 0; i < std::min(kClose, guesses.size()); ++i) {
+    if (best && guesses[i].effort > options.most_simulated / 16) {
+      break;
+    }
+    const auto one = price_checked(guesses[i].request, bytes_of_block, fabric, options);
+    if (!one) {
+      return one.error();
+    }
+    best = !best || one.value().seconds < best->seconds ? one.value() : *best;
+  }
+  return *best;
+}
+
+}  // namespace tutti::plan

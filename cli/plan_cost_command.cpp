@@ -29,6 +29,7 @@ struct Typed {
   std::string topology;
   std::string bytes = "25Mi";
   unsigned chunks = 0;
+  int ranks_of_host = 0;
   std::string inner = "direct";
   std::string outer;
   unsigned leaders = 1;
@@ -114,6 +115,9 @@ Result<Asked> understand(const Typed& typed) {
   auto network = plan::read_network(typed.topology);
   if (!network) {
     return network.error();
+  }
+  if (typed.ranks_of_host > 0) {
+    network.value().levels[0].members = typed.ranks_of_host;
   }
   if (auto good = plan::check(network.value(), typed.ranks); !good) {
     return Error{Code::invalid_argument, fmt::format("--ranks {}: {}", typed.ranks, good.error().message)};
@@ -226,6 +230,7 @@ std::function<int()> declare_plan_cost(CLI::App& app) {
   app.add_option("--op", typed->op, "all_reduce, reduce_scatter, all_gather, broadcast, ... (all_reduce)");
   app.add_option("-n,--ranks", typed->ranks, "Number of ranks (16)");
   app.add_option("--topology", typed->topology, "What to price on: a file such as clusters/fat-tree.json");
+  app.add_option("--ranks-of-host", typed->ranks_of_host, "How many ranks a host has (as the file says)");
   app.add_option("--bytes", typed->bytes, "Of a block: what one rank contributes or gets; Ki, Mi, Gi (25Mi)");
   app.add_option("--chunks", typed->chunks, "Into how many parts what moves at once is divided (the best of several)");
   app.add_option("--inner", typed->inner, "Of hybrid, inside of a host: direct, ring, tree (direct)");

@@ -21,7 +21,7 @@ struct Resource {
 class Activities {
  public:
   static constexpr std::size_t kMostUsed = 12;
-  static constexpr std::uint32_t kMany = 16;
+  static constexpr std::uint32_t kMany = 32;
 
   explicit Activities(std::vector<Resource> resources);
 

@@ -273,7 +273,8 @@ Estimate estimate(const Request& request, std::size_t bytes_of_block, const Fabr
   return {.seconds = rounds.seconds(),
           .spent = rounds.spent(),
           .messages = rounds.most_messages(),
-          .all_messages = rounds.all_messages()};
+          .all_messages = rounds.all_messages(),
+          .further_chunk = rounds.further_chunk()};
 }
 
 }  // namespace tutti::plan

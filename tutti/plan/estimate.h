@@ -10,8 +10,9 @@ namespace tutti::plan {
 struct Estimate {
   double seconds = 0;
   Spent spent;
-  double messages = 0;      ///< sent by the rank that sends most
-  double all_messages = 0;  ///< sent by all, about
+  double messages = 0;       ///< sent by the rank that sends most
+  double all_messages = 0;   ///< sent by all, about
+  double further_chunk = 0;  ///< what the busiest processor or link needs for one, where chunks follow each other
 };
 
 /// Whether there is an estimate for such a plan: for all but hybrids with a ring inside of hosts.

@@ -1,7 +1,6 @@
 #include "tutti/plan/price.h"
 
 #include <algorithm>
-#include <array>
 
 #include <fmt/format.h>
 
@@ -47,7 +46,7 @@ double effort(const Request& request, double messages) {
   const bool everyone = request.algorithm == Algorithm::direct || request.algorithm == Algorithm::one_shot;
   const auto pieces = static_cast<double>(shape_of(request).value().pieces);
   const auto speaks = request.algorithm == Algorithm::hybrid ? ranks + pieces : pieces;
-  return std::max(everyone ? 4 * messages : messages, ranks * speaks / 8);
+  return std::max(everyone ? 8 * messages : messages, ranks * speaks / 8);
 }
 
 Price in_full(const Request& request, std::size_t bytes, double seconds, const Spent& spent, double messages, How how) {
@@ -60,25 +59,29 @@ Price in_full(const Request& request, std::size_t bytes, double seconds, const S
           .how = how};
 }
 
-/// From two plans with fewer chunks, as long each as those of the one asked for.
+/// From plans with fewer chunks, as long each as those of the one asked for: how a pipeline fills and runs dry. Once it
+/// is full, a tree takes as long for a chunk as the busiest rank or link; ranks that double get into each other's way,
+/// so that what a chunk takes is the difference of two.
 std::optional<Price> extrapolate(const Request& request, std::size_t bytes, const Network& network,
                                  const Estimate& known, double most) {
-  const auto of_a_chunk = known.all_messages / request.chunks;
-  const auto few = std::min(8U, static_cast<unsigned>(most / 1.5 / std::max(of_a_chunk, 1.0)));
+  const bool doubles = request.algorithm == Algorithm::recursive_doubling;
+  const auto of_a_chunk = std::max(1.0, known.all_messages / request.chunks);
+  const auto few = std::min(4U, static_cast<unsigned>(most / of_a_chunk / (doubles ? 1.5 : 1)));
   if (!is_pipeline(request) || few < 2 || few >= request.chunks) {
     return std::nullopt;
   }
-  std::array<Simulated, 2> runs;
-  const std::array<unsigned, 2> chunks{few / 2, few};
-  for (std::size_t i = 0; i < 2; ++i) {
+  const auto run = [&](unsigned chunks) {
     auto fewer = request;
-    fewer.chunks = chunks[i];
-    runs[i] = simulate(build(fewer).value(), bytes / request.chunks * chunks[i], network).value();
+    fewer.chunks = chunks;
+    return simulate(build(fewer).value(), bytes / request.chunks * chunks, network).value();
+  };
+  const auto simulated = run(few);
+  auto each = known.further_chunk;
+  if (doubles) {
+    each = std::max(each, (simulated.seconds - run(few / 2).seconds) / (few - few / 2));
   }
-  const auto further = static_cast<double>(request.chunks - chunks[1]) / (chunks[1] - chunks[0]);
-  const auto seconds = runs[1].seconds + further * (runs[1].seconds - runs[0].seconds);
-  // What it goes to is taken from the longer one: the chains of two runs need not be alike.
-  const auto spent = runs[1].spent * (seconds / runs[1].seconds);
+  const auto seconds = simulated.seconds + (request.chunks - few) * each;
+  const auto spent = simulated.spent * (seconds / simulated.seconds);
   return in_full(request, bytes, seconds, spent, known.messages, How::extrapolated);
 }
 

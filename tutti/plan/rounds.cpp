@@ -10,7 +10,7 @@ Rounds::Rounds(const Fabric& fabric)
       clocks_(static_cast<std::size_t>(fabric.ranks())),
       link_busy_(fabric.links(), 0),
       host_busy_(fabric.hosts(), 0),
-      crossing_(fabric.links(), 0),
+      crossing_(fabric.links()),
       workers_(fabric.hosts(), 0) {}
 
 double Rounds::crowding(const Work& work, double ranks_of_host) const {
@@ -30,10 +30,12 @@ void Rounds::begin_count() {
   ++count_;
 }
 
-void Rounds::count_worker(Rank rank) {
+bool Rounds::count_worker(Rank rank) {
   auto& clock = clocks_[to_index(rank)];
-  workers_[host_of(rank)] += clock.counted == count_ ? 0 : 1;
+  const bool first = clock.counted != count_;
+  workers_[host_of(rank)] += first ? 1 : 0;
   clock.counted = count_;
+  return first;
 }
 
 void Rounds::work(Rank rank, const Work& work, double times, double Spent::*what) {
@@ -51,13 +53,14 @@ void Rounds::work(Rank rank, const Work& work, double times, double Spent::*what
 }
 
 void Rounds::exchange(std::span<const Message> messages) {
-  std::fill(crossing_.begin(), crossing_.end(), 0);
+  std::fill(crossing_.begin(), crossing_.end(), Crossing{});
   begin_count();
   for (const auto& message : messages) {
     if (message.bytes > 0) {
       const auto path = fabric_.path(message.from, message.to);
       for (const auto link : path.crossed()) {
-        ++crossing_[link];
+        ++crossing_[link].messages;
+        crossing_[link].bytes += message.bytes;
       }
       count_worker(message.from);
     }
@@ -69,23 +72,26 @@ void Rounds::exchange(std::span<const Message> messages) {
     }
   }
   begin_count();
+  bool several = false;  // for one receiver
+  order_.clear();
   for (std::size_t i = 0; i < messages.size(); ++i) {
     if (messages[i].bytes > 0) {
       auto& clock = clocks_[to_index(messages[i].from)];
       clock.line_out = std::max(clock.line_out, flights_[i].off);
-      count_worker(messages[i].to);
+      several = !count_worker(messages[i].to) || several;
+      order_.push_back(i);
     }
   }
-  for (std::size_t i = 0; i < messages.size(); ++i) {
-    if (messages[i].bytes > 0) {
-      receive(messages[i], flights_[i]);
-    }
+  if (several) {  // what comes first is taken first
+    std::stable_sort(order_.begin(), order_.end(),
+                     [&](std::size_t a, std::size_t b) { return flights_[a].there < flights_[b].there; });
   }
-  for (std::size_t i = 0; i < messages.size(); ++i) {
-    if (messages[i].bytes > 0) {
-      auto& clock = clocks_[to_index(messages[i].to)];
-      clock.line_in = std::max(clock.line_in, flights_[i].off);
-    }
+  for (const auto i : order_) {
+    receive(messages[i], flights_[i]);
+  }
+  for (const auto i : order_) {
+    auto& clock = clocks_[to_index(messages[i].to)];
+    clock.line_in = std::max(clock.line_in, flights_[i].off);
   }
 }
 
@@ -101,16 +107,18 @@ void Rounds::send(const Message& message, Flight& flight) {
   if (alone == 0) {
     return;
   }
-  auto speed = alone;
+  auto takes = message.bytes / alone;
   for (const auto link : path.crossed()) {
     if (const auto bandwidth = fabric_.bandwidth(link); bandwidth > 0) {
-      speed = std::min(speed, bandwidth / crossing_[link]);
+      // As long as others are as long; at most until all of it is through.
+      const auto& crossing = crossing_[link];
+      takes = std::max(takes, std::min(crossing.messages * message.bytes, crossing.bytes) / bandwidth);
       link_busy_[link] += message.bytes / bandwidth;
     }
   }
   // What was sent before, or is on its way to the same rank, has to be off the links first.
   const auto free = std::max({sender.now, sender.line_out, clocks_[to_index(message.to)].line_in});
-  flight.off = free + message.bytes / speed;
+  flight.off = free + takes;
   flight.there = flight.off + level.latency;
   flight.spent.transfer += message.bytes / alone;
   flight.spent.sharing += flight.off - sender.now - message.bytes / alone;
@@ -174,6 +182,7 @@ void Rounds::end_chunks(unsigned chunks) {
       link != link_busy_.end() && *link > each.total()) {
     each = {.sharing = *link};
   }
+  further_chunk_ = std::max(further_chunk_, each.total());
   each = each * more;
   for (auto& clock : clocks_) {
     clock.now += each.total();

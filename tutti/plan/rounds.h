@@ -24,7 +24,7 @@ class Rounds {
 
   const Fabric& fabric() const { return fabric_; }
 
-  /// Messages that are on their way at the same time. A rank sends and takes them in this order. Of no bytes: none.
+  /// Messages that are on their way at the same time. A rank sends them in this order. Of no bytes: none.
   void exchange(std::span<const Message> messages);
   /// All of these ranks add so many sources, or copy one, at the same time; `times` of that.
   void combine(std::span<const Rank> ranks, std::uint32_t sources, double bytes, double times = 1);
@@ -37,6 +37,8 @@ class Rounds {
   void end_chunks(unsigned chunks);
 
   double seconds() const;
+  /// Of that, what each chunk after the first took, of the chunks that took longest.
+  double further_chunk() const { return further_chunk_; }
   /// Of the rank that is done last.
   const Spent& spent() const;
   /// Sent by the rank that sends most.
@@ -70,18 +72,25 @@ class Rounds {
   void receive(const Message& message, const Flight& flight);
   void work(Rank rank, const Work& work, double times, double Spent::*what);
   void begin_count();
-  void count_worker(Rank rank);
+  /// Whether it is the first time in this count.
+  bool count_worker(Rank rank);
   std::size_t host_of(Rank rank) const { return fabric_.host_of(rank); }
   std::size_t last() const;
 
   const Fabric& fabric_;
   std::vector<Clock> clocks_;
+  double further_chunk_ = 0;
   std::vector<double> link_busy_;
   std::vector<double> host_busy_;  // its memory or cores
   // Of one round.
-  std::vector<std::uint32_t> crossing_;  // by link: messages
-  std::vector<std::uint32_t> workers_;   // by host: ranks that send, or receive, at the same time
+  struct Crossing {
+    double messages = 0;
+    double bytes = 0;
+  };
+  std::vector<Crossing> crossing_;      // by link
+  std::vector<std::uint32_t> workers_;  // by host: ranks that send, or receive, at the same time
   std::uint64_t count_ = 0;
+  std::vector<std::size_t> order_;  // in which messages are taken
   std::vector<Flight> flights_;
 };
 

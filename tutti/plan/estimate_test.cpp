@@ -83,8 +83,8 @@ TEST(Estimate, EveryoneToEverybodyIsNearlyRight) {
   EXPECT_LT(direct.median(), 0.03);
   EXPECT_LT(direct.worst(), 0.15);
   auto one_shot = compare(Op::all_reduce, Algorithm::one_shot, 1, {16, 48});
-  EXPECT_LT(one_shot.median(), 0.04);
-  EXPECT_LT(one_shot.worst(), 0.18);
+  EXPECT_LT(one_shot.median(), 0.02);
+  EXPECT_LT(one_shot.worst(), 0.05);
 }
 
 TEST(Estimate, HybridsAreNearlyRight) {

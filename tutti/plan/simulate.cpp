@@ -4,12 +4,12 @@
 #include <array>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "tutti/plan/activities.h"
 #include "tutti/plan/costs.h"
 #include "tutti/plan/events.h"
 #include "tutti/plan/piece_bytes.h"
+#include "tutti/plan/waiting.h"
 
 namespace tutti::plan {
 namespace {
@@ -29,8 +29,9 @@ class Simulation {
         bytes_(bytes, plan.shape.pieces),
         fabric_(fabric),
         events_(plan),
+        waiting_(plan, events_),
         steps_(events_.size()),
-        queues_(plan.programs.size()),
+        queues_(plan.programs.size(), events_.size()),
         activities_(resources_of(fabric)),
         causes_(events_.size() * kPhases, kNone),
         begun_(events_.size() * kPhases, 0) {
@@ -71,24 +72,16 @@ class Simulation {
     std::size_t bytes = 0;
     std::uint32_t rank = 0;
     std::uint32_t waits = 0;        // for so many steps
-    std::uint32_t wakes = 0;        // the first of wakes_; as many as up to the next step's
     std::uint32_t earlier = kNone;  // message between the same two
     std::uint32_t later = kNone;
-    std::uint32_t other = kNone;   // end of the message
-    std::uint32_t queued = kNone;  // behind it, for the processor
-    bool ready = false;            // nothing to wait for any more
-    bool begun = false;            // ready, and so are earlier messages
-    bool sent = false;             // its transfer may begin
-    bool gone = false;             // its transfer is over
-    bool there = false;            // has arrived
+    std::uint32_t other = kNone;  // end of the message
+    bool ready = false;           // nothing to wait for any more
+    bool begun = false;           // ready, and so are earlier messages
+    bool asked = false;           // its sender's processor was
+    bool sent = false;            // its transfer may begin
+    bool gone = false;            // its transfer is over
+    bool there = false;           // has arrived
   };
-  /// Who waits for a rank's processor; additions go first.
-  struct Queue {
-    std::array<std::uint32_t, 2> first{kNone, kNone};
-    std::array<std::uint32_t, 2> last{kNone, kNone};
-    bool working = false;
-  };
-
   /// The links; then, where they are limits, the memory and the cores of each host.
   std::vector<Resource> resources_of(const Fabric& fabric) {
     std::vector<Resource> resources;
@@ -109,11 +102,9 @@ class Simulation {
   }
 
   void lay_out() {
-    std::vector<std::uint32_t> wakes(events_.size() + 1, 0);
     std::uint32_t event = 0;
     for (std::uint32_t rank = 0; rank < plan_.programs.size(); ++rank) {
       const auto& program = plan_.programs[rank];
-      const auto first = event;
       for (const auto& step : program.steps) {
         auto& state = steps_[event];
         state.step = &step;
@@ -125,24 +116,7 @@ class Simulation {
         if (state.earlier != kNone) {
           steps_[state.earlier].later = event;
         }
-        for (const auto before : program.after_of(step)) {
-          ++wakes[first + before];
-        }
         ++event;
-      }
-    }
-    std::uint32_t total = 0;
-    for (std::uint32_t i = 0; i < events_.size(); ++i) {
-      steps_[i].wakes = total;
-      total += wakes[i];
-      wakes[i] = steps_[i].wakes;
-    }
-    wakes_.resize(total);
-    for (event = 0; event < events_.size(); ++event) {
-      const auto& program = plan_.programs[steps_[event].rank];
-      const auto first = events_.number(to_rank(steps_[event].rank), 0);
-      for (const auto before : program.after_of(*steps_[event].step)) {
-        wakes_[wakes[first + before]++] = event;
       }
     }
     unfinished_ = events_.size();
@@ -168,6 +142,15 @@ class Simulation {
       }
     }
     open_.clear();
+    // What begins at the same time begins in the order of programs, whichever end waits for the other: sends first.
+    for (const bool sends : {true, false}) {
+      for (const auto event : begun_now_) {
+        if (is_send(event) == sends) {
+          start_message(event);
+        }
+      }
+    }
+    begun_now_.clear();
   }
 
   void begin_messages(std::uint32_t event) {
@@ -181,43 +164,30 @@ class Simulation {
       if (state.bytes == 0) {
         state.gone = true;  // both ends know
         finish_step(event);
-      } else if (is_send(event)) {
-        if (state.bytes <= level_of(event).eager_bytes || steps_[state.other].begun) {
-          enqueue(event);
-        }
-      } else if (state.there) {
-        enqueue(event);
-      } else if (steps_[state.other].begun && steps_[state.other].bytes > level_of(event).eager_bytes) {
-        enqueue(state.other);
+      } else {
+        begun_now_.push_back(event);
       }
       event = state.later;
     }
   }
 
-  void enqueue(std::uint32_t event) {
-    auto& queue = queues_[steps_[event].rank];
-    if (!queue.working) {
-      queue.working = true;
-      start_work(event);
-      return;
+  void start_message(std::uint32_t event) {
+    const auto& state = steps_[event];
+    const auto sender = is_send(event) ? event : state.other;
+    const bool wanted = state.bytes <= level_of(event).eager_bytes || steps_[steps_[sender].other].begun;
+    if (steps_[sender].begun && wanted && !steps_[sender].asked) {
+      steps_[sender].asked = true;
+      enqueue(sender);
     }
-    const std::size_t line = steps_[event].step->kind == Step::Kind::combine ? 0 : 1;
-    auto& last = queue.last[line];
-    (last == kNone ? queue.first[line] : steps_[last].queued) = event;
-    last = event;
+    if (!is_send(event) && state.there) {
+      enqueue(event);
+    }
   }
 
-  void next_work(std::uint32_t rank) {
-    auto& queue = queues_[rank];
-    for (std::size_t line = 0; line < 2; ++line) {
-      if (const auto event = queue.first[line]; event != kNone) {
-        queue.first[line] = steps_[event].queued;
-        queue.last[line] = queue.first[line] == kNone ? kNone : queue.last[line];
-        start_work(event);
-        return;
-      }
+  void enqueue(std::uint32_t event) {
+    if (queues_.ask(steps_[event].rank, event, steps_[event].step->kind == Step::Kind::combine)) {
+      start_work(event);
     }
-    queue.working = false;
   }
 
   Work work_of(std::uint32_t event) const {
@@ -281,7 +251,9 @@ class Simulation {
           }
           start_transfer(event);
         }
-        next_work(state.rank);
+        if (const auto next = queues_.next(state.rank)) {
+          start_work(*next);
+        }
         return;
       case Phase::transfer:
         state.gone = true;
@@ -305,10 +277,9 @@ class Simulation {
   void finish_step(std::uint32_t event) {
     --unfinished_;
     result_.ends[steps_[event].rank] = activities_.now();
-    const auto end = event + 1 < steps_.size() ? steps_[event + 1].wakes : wakes_.size();
-    for (auto i = std::size_t{steps_[event].wakes}; i < end; ++i) {
-      if (--steps_[wakes_[i]].waits == 0) {
-        open_.push_back(wakes_[i]);
+    for (const auto next : waiting_.on(event)) {
+      if (--steps_[next].waits == 0) {
+        open_.push_back(next);
       }
     }
   }
@@ -340,9 +311,9 @@ class Simulation {
   PieceBytes bytes_;
   const Fabric& fabric_;
   Events events_;
+  Waiting waiting_;
   std::vector<State> steps_;
-  std::vector<std::uint32_t> wakes_;
-  std::vector<Queue> queues_;  // by rank
+  WorkQueues queues_;
   std::uint32_t first_memory_ = kNone;
   std::uint32_t first_cores_ = kNone;
   Activities activities_;
@@ -350,40 +321,12 @@ class Simulation {
   std::vector<double> begun_;          // when an activity did
   std::uint32_t trigger_ = kNone;      // what is over now
   std::vector<std::uint32_t> open_;
+  std::vector<std::uint32_t> begun_now_;  // messages, one end of each
   std::uint32_t unfinished_ = 0;
   Simulated result_;
 };
 
 }  // namespace
-
-Spent& Spent::operator+=(const Spent& other) {
-  latency += other.latency;
-  transfer += other.transfer;
-  sharing += other.sharing;
-  messages += other.messages;
-  reduction += other.reduction;
-  return *this;
-}
-
-Spent Spent::operator*(double factor) const {
-  return {latency * factor, transfer * factor, sharing * factor, messages * factor, reduction * factor};
-}
-
-std::string describe(const Spent& spent) {
-  std::array<std::pair<double, std::string_view>, 5> parts{{{spent.latency, "latency"},
-                                                            {spent.transfer, "transfer"},
-                                                            {spent.sharing, "sharing links"},
-                                                            {spent.messages, "messages"},
-                                                            {spent.reduction, "reduction"}}};
-  std::stable_sort(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
-  std::vector<std::string> texts;
-  for (const auto& [seconds, name] : parts) {
-    if (const auto percent = spent.total() > 0 ? 100 * seconds / spent.total() : 0; percent >= 1) {
-      texts.push_back(fmt::format("{:.0f} % {}", percent, name));
-    }
-  }
-  return texts.empty() ? "nothing" : fmt::format("{}", fmt::join(texts, ", "));
-}
 
 Result<Simulated> simulate(const Plan& plan, std::size_t bytes_of_block, const Network& network) {
   if (auto good = check(network, plan.shape.ranks); !good) {

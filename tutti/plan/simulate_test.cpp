@@ -56,6 +56,18 @@ TEST(Simulate, ALongMessageWaitsForItsReceiver) {
   EXPECT_DOUBLE_EQ(of(request, 1000, network).ends[1], 1e-6);
 }
 
+TEST(Simulate, WhoWaitsForWhomDoesNotChangeTheOrder) {
+  // Everybody wants everything from the beginning: it is all the same whether senders wait for that.
+  auto network = apart();
+  network.levels[0].members = 3;
+  network.levels[0].send = {1e-7, 1e-9};
+  const Request request{.algorithm = Algorithm::direct, .ranks = 9};
+  const auto eager = of(request, 64 * 9 * 10, network).seconds;
+  network.levels[0].eager_bytes = 0;
+  network.levels[1].eager_bytes = 0;
+  EXPECT_DOUBLE_EQ(of(request, 64 * 9 * 10, network).seconds, eager);
+}
+
 TEST(Simulate, RingOnEqualLinksIsTheFormula) {
   for (const int n : {2, 3, 8, 13}) {
     const auto bytes = static_cast<std::size_t>(64 * n * 5);

@@ -65,9 +65,9 @@ Price in_full(const Request& request, std::size_t bytes, double seconds, const S
 std::optional<Price> extrapolate(const Request& request, std::size_t bytes, const Network& network,
                                  const Estimate& known, double most) {
   const bool doubles = request.algorithm == Algorithm::recursive_doubling;
-  const auto of_a_chunk = std::max(1.0, known.all_messages / request.chunks);
-  const auto few = std::min(4U, static_cast<unsigned>(most / of_a_chunk / (doubles ? 1.5 : 1)));
-  if (!is_pipeline(request) || few < 2 || few >= request.chunks) {
+  const unsigned few = doubles ? 4 : 2;
+  const auto all = doubles ? few + few / 2 : few;
+  if (!is_pipeline(request) || request.chunks <= few || known.all_messages / request.chunks * all > most) {
     return std::nullopt;
   }
   const auto run = [&](unsigned chunks) {
@@ -78,7 +78,7 @@ std::optional<Price> extrapolate(const Request& request, std::size_t bytes, cons
   const auto simulated = run(few);
   auto each = known.further_chunk;
   if (doubles) {
-    each = std::max(each, (simulated.seconds - run(few / 2).seconds) / (few - few / 2));
+    each = std::max(each, (simulated.seconds - run(2).seconds) / 2);
   }
   const auto seconds = simulated.seconds + (request.chunks - few) * each;
   const auto spent = simulated.spent * (seconds / simulated.seconds);
@@ -116,6 +116,10 @@ std::vector<Request> variants(const Request& request, std::size_t bytes, const F
   auto chunks = options.chunks;
   if (request.algorithm == Algorithm::hybrid && request.hosts.empty()) {
     some.clear();
+    for (std::size_t i = 1; i < chunks.size(); ++i) {
+      chunks.erase(chunks.begin() +
+                   static_cast<std::ptrdiff_t>(i));  // there is enough else to try: every second will do
+    }
     auto one = request;
     one.hosts = hosts_of(fabric);
     const auto leaders = static_cast<unsigned>(one.hosts.back().size());

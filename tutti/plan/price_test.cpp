@@ -31,7 +31,7 @@ TEST(Price, ShortPlansAreSimulatedAndLongOnesEstimated) {
 
 TEST(Price, FurtherChunksFollowFromAFew) {
   for (const auto& [algorithm, near] : std::vector<std::pair<Algorithm, double>>{
-           {Algorithm::tree, 0.08}, {Algorithm::double_tree, 0.08}, {Algorithm::recursive_doubling, 0.08}}) {
+           {Algorithm::tree, 0.04}, {Algorithm::double_tree, 0.04}, {Algorithm::recursive_doubling, 0.05}}) {
     for (const int ranks : {32, 96, 256}) {
       const Request request{.algorithm = algorithm, .ranks = ranks, .chunks = 48};
       const auto whole = price(request, 25 * kMi, fat_tree(), {.most_simulated = 1e9}).value();

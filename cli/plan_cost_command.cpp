@@ -1,10 +1,8 @@
 #include "cli/plan_cost_command.h"
 
 #include <algorithm>
-#include <charconv>
 #include <fstream>
 #include <memory>
-#include <optional>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -45,30 +43,14 @@ struct Asked {
   plan::PriceOptions options;
 };
 
-/// "4096", "64Ki", "25Mi", "1.5Gi".
-Result<std::size_t> parse_bytes(const std::string& text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const std::string unit(end, text.data() + text.size());
-  const std::vector<std::pair<std::string, double>> units{
-      {"", 1}, {"B", 1}, {"Ki", 1024.0}, {"Mi", 1048576.0}, {"Gi", 1073741824.0}};
-  const auto found = std::find_if(units.begin(), units.end(),
-                                  [&](const auto& known) { return unit == known.first || unit == known.first + "B"; });
-  constexpr double kMost = 1e15;
-  if (error != std::errc() || found == units.end() || !(value * found->second >= 1) || value * found->second > kMost) {
-    return Error{Code::invalid_argument, fmt::format("--bytes {}: a size such as 4096, 64Ki, 25Mi or 1Gi", text)};
-  }
-  return static_cast<std::size_t>(value * found->second);
-}
-
 /// A hybrid's hosts are the network's; what is not typed is chosen by what takes least.
-Result<Request> hybrid_of(const Typed& typed, Request request, const plan::Network& network) {
+Status complete_hybrid(const Typed& typed, const plan::Network& network, Request& request) {
   const auto inner = plan::parse_algorithm(typed.inner);
   if (!inner) {
     return inner.error();
   }
   request.inner = inner.value();
-  if (!typed.outer.empty()) {
+  if (request.algorithm == plan::Algorithm::hybrid && !typed.outer.empty()) {
     const auto outer = plan::parse_algorithm(typed.outer);
     if (!outer) {
       return outer.error();
@@ -77,7 +59,7 @@ Result<Request> hybrid_of(const Typed& typed, Request request, const plan::Netwo
     request.leaders = typed.leaders;
     request.hosts = plan::hosts_of(plan::Fabric(network, request.ranks));
   }
-  return request;
+  return {};
 }
 
 Result<std::vector<Request>> requests_of(const Typed& typed, const plan::Network& network) {
@@ -95,15 +77,10 @@ Result<std::vector<Request>> requests_of(const Typed& typed, const plan::Network
   }
   std::vector<Request> requests;
   for (const auto algorithm : algorithms) {
-    Request request{.op = op.value(), .algorithm = algorithm, .ranks = typed.ranks};
-    if (algorithm == plan::Algorithm::hybrid) {
-      auto hybrid = hybrid_of(typed, request, network);
-      if (!hybrid) {
-        return hybrid.error();
-      }
-      request = std::move(hybrid).value();
+    requests.push_back({.op = op.value(), .algorithm = algorithm, .ranks = typed.ranks});
+    if (auto good = complete_hybrid(typed, network, requests.back()); !good) {
+      return good.error();
     }
-    requests.push_back(std::move(request));
   }
   return requests;
 }
@@ -122,7 +99,7 @@ Result<Asked> understand(const Typed& typed) {
   if (auto good = plan::check(network.value(), typed.ranks); !good) {
     return Error{Code::invalid_argument, fmt::format("--ranks {}: {}", typed.ranks, good.error().message)};
   }
-  const auto bytes = parse_bytes(typed.bytes);
+  const auto bytes = parse_bytes("--bytes", typed.bytes);
   if (!bytes) {
     return bytes.error();
   }

@@ -6,7 +6,7 @@
 
 namespace tutti::plan {
 
-Activities::Activities(std::vector<Resource> resources) {
+Activities::Activities(const std::vector<Resource>& resources) {
   for (const auto& resource : resources) {
     shared_.push_back({.resource = resource, .users = {}});
   }

@@ -23,7 +23,7 @@ class Activities {
   static constexpr std::size_t kMostUsed = 12;
   static constexpr std::uint32_t kMany = 32;
 
-  explicit Activities(std::vector<Resource> resources);
+  explicit Activities(const std::vector<Resource>& resources);
 
   double now() const { return now_; }
 

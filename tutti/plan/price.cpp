@@ -85,13 +85,10 @@ std::optional<Price> extrapolate(const Request& request, std::size_t bytes, cons
   return in_full(request, bytes, seconds, spent, known.messages, How::extrapolated);
 }
 
-Result<Price> price_checked(const Request& request, std::size_t bytes, const Fabric& fabric,
-                            const PriceOptions& options) {
+Price price_checked(const Request& request, std::size_t bytes, const Fabric& fabric, const PriceOptions& options) {
   if (!can_estimate(request)) {
-    const auto plan = build(request).value();
-    const auto simulated = simulate(plan, bytes, fabric.network());
-    return simulated ? in_full(request, bytes, simulated.value().seconds, simulated.value().spent, 0, How::simulated)
-                     : Result<Price>(simulated.error());
+    const auto simulated = simulate(build(request).value(), bytes, fabric.network()).value();
+    return in_full(request, bytes, simulated.seconds, simulated.spent, 0, How::simulated);
   }
   const auto known = estimate(request, bytes, fabric);
   if (effort(request, known.all_messages) <= options.most_simulated) {
@@ -202,18 +199,15 @@ Result<Price> cheapest(const Request& request, std::size_t bytes_of_block, const
                    [](const Guess& a, const Guess& b) { return a.seconds < b.seconds; });
   // What is nearly the quickest by the estimate may be the quickest: those that cost little are simulated.
   constexpr std::size_t kClose = 4;
-  std::optional<Price> best;
+  std::vector<Price> prices;
   for (std::size_t i = 0; i < std::min(kClose, guesses.size()); ++i) {
-    if (best && guesses[i].effort > options.most_simulated / 16) {
+    if (i > 0 && guesses[i].effort > options.most_simulated / 16) {
       break;
     }
-    const auto one = price_checked(guesses[i].request, bytes_of_block, fabric, options);
-    if (!one) {
-      return one.error();
-    }
-    best = !best || one.value().seconds < best->seconds ? one.value() : *best;
+    prices.push_back(price_checked(guesses[i].request, bytes_of_block, fabric, options));
   }
-  return *best;
+  return *std::min_element(prices.begin(), prices.end(),
+                           [](const Price& a, const Price& b) { return a.seconds < b.seconds; });
 }
 
 }  // namespace tutti::plan

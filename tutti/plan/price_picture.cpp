@@ -109,8 +109,8 @@ class MapDrawing {
     if (!(most > 0) || !(least > 0)) {
       return;
     }
-    const auto low = std::floor(std::log10(least));
-    const auto high = std::max(std::ceil(std::log10(most)), low + 1);
+    const auto low = static_cast<int>(std::floor(std::log10(least)));
+    const auto high = std::max(static_cast<int>(std::ceil(std::log10(most))), low + 1);
     const auto y_of = [&](double seconds) { return bottom() - (std::log10(seconds) - low) / (high - low) * height_; };
     const auto step = static_cast<double>(kCurves) / columns_;
     add("<text x='{}' y='{}'>time by size, {} ranks</text>", curves_left(), kTop - 12, map_.asked_ranks);
@@ -133,9 +133,9 @@ class MapDrawing {
     draw_sizes(curves_left(), step);
   }
 
-  static std::string decade_text(double power) {
+  static std::string decade_text(int power) {
     static constexpr const char* kUnits[] = {"ns", "us", "ms", "s"};
-    const auto exponent = static_cast<int>(power) + 9;
+    const auto exponent = power + 9;
     const auto unit = std::clamp(exponent / 3, 0, 3);
     return fmt::format("{:g} {}", std::pow(10, exponent - 3 * unit), kUnits[unit]);
   }

@@ -45,7 +45,10 @@ double effort(const Request& request, double messages) {
   const auto ranks = static_cast<double>(request.ranks);
   const bool everyone = request.algorithm == Algorithm::direct || request.algorithm == Algorithm::one_shot;
   const auto pieces = static_cast<double>(shape_of(request).value().pieces);
-  const auto speaks = request.algorithm == Algorithm::hybrid ? ranks + pieces : pieces;
+  auto speaks = request.algorithm == Algorithm::hybrid ? ranks + pieces : pieces;
+  if (request.algorithm == Algorithm::bruck) {
+    speaks = 32 * ranks;  // every block is copied, at every step
+  }
   return std::max(everyone ? 8 * messages : messages, ranks * speaks / 8);
 }
 
@@ -102,8 +105,18 @@ Price price_checked(const Request& request, std::size_t bytes, const Fabric& fab
 }
 
 Status check_both(const Request& request, const Network& network) {
-  auto good = check(network, request.ranks);
-  return good ? check(request) : good;
+  if (auto good = check(network, request.ranks); !good) {
+    return good;
+  }
+  if (auto good = check(request); !good) {
+    return good;
+  }
+  constexpr int kMostSimulated = 1024;
+  if (!can_estimate(request) && request.ranks > kMostSimulated) {
+    return Error{Code::unsupported, fmt::format("hybrid with a ring inside of hosts: priced up to {} ranks, not {}",
+                                                kMostSimulated, request.ranks)};
+  }
+  return {};
 }
 
 /// All that a search goes through.
@@ -182,7 +195,7 @@ Result<Price> cheapest(const Request& request, std::size_t bytes_of_block, const
   if (first.algorithm == Algorithm::hybrid && first.hosts.empty()) {
     first.hosts = hosts_of(fabric);
   }
-  if (auto good = check(first); !good) {
+  if (auto good = check_both(first, network); !good) {
     return good.error();
   }
   struct Guess {

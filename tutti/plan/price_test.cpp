@@ -69,6 +69,8 @@ TEST(Price, RefusesWhatCannotBe) {
   EXPECT_THAT(price({.ranks = 16385}, kMi, fat_tree()).error().message, HasSubstr("it has room for 1 to 16384"));
   EXPECT_THAT(cheapest({.op = Op::gather, .algorithm = Algorithm::ring, .ranks = 4}, kMi, fat_tree()).error().message,
               HasSubstr("no ring for gather"));
+  const Request rings{.algorithm = Algorithm::hybrid, .ranks = 2048, .inner = Algorithm::ring};
+  EXPECT_THAT(cheapest(rings, kMi, fat_tree()).error().message, HasSubstr("priced up to 1024 ranks, not 2048"));
 }
 
 TEST(PriceMap, HasAWinnerForEachSizeAndNumberOfRanks) {

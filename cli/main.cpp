@@ -70,7 +70,7 @@ struct Command {
 constexpr Command kCommands[] = {
     {"run", "run a program as the ranks of a job", run},
     {"bench", "measure collectives", tutti::cli::bench_command},
-    {"plan", "show and prove the plans of collectives", tutti::cli::plan_command},
+    {"plan", "show, prove and price the plans of collectives", tutti::cli::plan_command},
     {"doctor", "tell what this machine has, and what that means for a run", doctor},
     {"host-agent", nullptr, host_agent},
 };

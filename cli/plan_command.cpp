@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/parse.h"
+#include "cli/plan_cost_command.h"
 #include "tutti/plan/algorithms.h"
 #include "tutti/plan/picture.h"
 #include "tutti/plan/prove.h"
@@ -285,6 +286,9 @@ int plan_command(const std::vector<std::string>& arguments) {
   Typed typed;
   auto* show_app = app.add_subcommand("show", "Print a plan, or draw it");
   auto* check_app = app.add_subcommand("check", "Prove plans: right, free of races and of deadlocks");
+  auto* cost_app =
+      app.add_subcommand("cost", "Price plans on a network that need not be here: time, and what it goes to");
+  const auto cost = declare_plan_cost(*cost_app);
   declare(*show_app, typed);
   declare(*check_app, typed);
   app.require_subcommand(1);
@@ -294,10 +298,14 @@ int plan_command(const std::vector<std::string>& arguments) {
       "  tutti plan show double_tree -n 8 --svg tree.svg   the same as a picture\n"
       "  tutti plan show hybrid -n 8 --hosts 4,4 --outer ring --leaders 2\n"
       "  tutti plan check all --op all -n 2..64            prove every plan that there is\n"
+      "  tutti plan cost --ranks 16384 --topology clusters/fat-tree.json --bytes 25Mi\n"
       "\n"
       "Exit code: 0; 1 when a plan has a flaw; 2 when the command cannot be understood.");
   if (const int end = parse(app, "tutti plan", arguments); end >= 0) {
     return end;
+  }
+  if (cost_app->parsed()) {
+    return cost();
   }
   return show_app->parsed() ? show(typed) : check(typed);
 }

@@ -4,17 +4,13 @@
 #include <cstring>
 
 #include "tutti/memory/line.h"
+#include "tutti/plan/piece_bytes.h"
 
 namespace tutti::engine {
 
 using plan::Buffer;
+using plan::PieceBytes;
 using plan::Step;
-
-PieceBytes::PieceBytes(std::size_t bytes_of_block, std::uint32_t pieces_of_block)
-    : block(bytes_of_block), pieces(pieces_of_block) {
-  const auto lines = (block + memory::kLine - 1) / memory::kLine;
-  each = pieces == 1 ? block : (lines + pieces - 1) / pieces * memory::kLine;
-}
 
 struct PlanRunner::Running {
   const Call& call;

@@ -8,21 +8,6 @@
 
 namespace tutti::engine {
 
-/// How many bytes the pieces of a block have: all begin at a cache line, the last ones may be short or empty.
-struct PieceBytes {
-  PieceBytes(std::size_t bytes_of_block, std::uint32_t pieces_of_block);
-
-  std::size_t begin(std::uint32_t piece) const { return piece * each < block ? piece * each : block; }
-  /// Of `count` pieces, the first of which is like piece `like` of a block.
-  std::size_t length(std::uint32_t like, std::uint32_t count) const {
-    return pieces == 1 ? count * block : begin(like + count) - begin(like);
-  }
-
-  std::size_t block;
-  std::uint32_t pieces;
-  std::size_t each;  ///< of a whole piece
-};
-
 /// One rank's program, ready to be run again and again. One thread at a time.
 class PlanRunner {
  public:

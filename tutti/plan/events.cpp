@@ -1,7 +1,6 @@
 #include "tutti/plan/events.h"
 
 #include <algorithm>
-#include <map>
 #include <utility>
 
 namespace tutti::plan {
@@ -22,27 +21,66 @@ Events::Events(const Plan& plan) {
   first_.push_back(total);
   other_.assign(total, kNone);
   earlier_.assign(total, kNone);
-  std::map<std::pair<Rank, Rank>, std::pair<std::vector<std::uint32_t>, std::vector<std::uint32_t>>> channels;
-  for (std::size_t rank = 0; rank < plan.programs.size(); ++rank) {
+  order_channels(plan);
+  match_ends(plan);
+}
+
+void Events::order_channels(const Plan& plan) {
+  const auto ranks = plan.programs.size();
+  std::vector<std::uint32_t> last_sent(ranks, kNone);
+  std::vector<std::uint32_t> last_received(ranks, kNone);
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
     const auto& steps = plan.programs[rank].steps;
     for (std::uint32_t i = 0; i < steps.size(); ++i) {
-      const auto event = first_[rank] + i;
-      if (steps[i].kind == Step::Kind::combine) {
-        continue;
+      if (steps[i].kind != Step::Kind::combine && to_index(steps[i].peer) < ranks) {
+        auto& last = (steps[i].kind == Step::Kind::send ? last_sent : last_received)[to_index(steps[i].peer)];
+        earlier_[first_[rank] + i] = last;
+        last = first_[rank] + i;
       }
-      const bool sends = steps[i].kind == Step::Kind::send;
-      auto& channel =
-          channels[sends ? std::pair(to_rank(rank), steps[i].peer) : std::pair(steps[i].peer, to_rank(rank))];
-      auto& ends = sends ? channel.first : channel.second;
-      earlier_[event] = ends.empty() ? kNone : ends.back();
-      ends.push_back(event);
+    }
+    for (const auto& step : steps) {
+      if (step.kind != Step::Kind::combine && to_index(step.peer) < ranks) {
+        last_sent[to_index(step.peer)] = kNone;
+        last_received[to_index(step.peer)] = kNone;
+      }
     }
   }
-  for (const auto& [ranks, channel] : channels) {
-    const auto& [sent, received] = channel;
-    for (std::size_t i = 0; i < std::min(sent.size(), received.size()); ++i) {
-      other_[sent[i]] = received[i];
-      other_[received[i]] = sent[i];
+}
+
+void Events::match_ends(const Plan& plan) {
+  // What is sent to each rank, by sender, since senders are gone through in order; what it receives is put in that
+  // order.
+  const auto ranks = plan.programs.size();
+  using Message = std::pair<std::size_t, std::uint32_t>;  // the peer, and this end
+  std::vector<std::vector<Message>> sent(ranks);
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    const auto& steps = plan.programs[rank].steps;
+    for (std::uint32_t i = 0; i < steps.size(); ++i) {
+      if (steps[i].kind == Step::Kind::send && to_index(steps[i].peer) < ranks) {
+        sent[to_index(steps[i].peer)].emplace_back(rank, first_[rank] + i);
+      }
+    }
+  }
+  std::vector<Message> received;
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    received.clear();
+    const auto& steps = plan.programs[rank].steps;
+    for (std::uint32_t i = 0; i < steps.size(); ++i) {
+      if (steps[i].kind == Step::Kind::receive) {
+        received.emplace_back(to_index(steps[i].peer), first_[rank] + i);
+      }
+    }
+    std::sort(received.begin(), received.end());
+    auto end = sent[rank].begin();
+    for (const auto& [peer, event] : received) {
+      while (end != sent[rank].end() && end->first < peer) {
+        ++end;
+      }
+      if (end != sent[rank].end() && end->first == peer) {
+        other_[event] = end->second;
+        other_[end->second] = event;
+        ++end;
+      }
     }
   }
 }

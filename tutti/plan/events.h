@@ -24,6 +24,9 @@ class Events {
  private:
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
 
+  void order_channels(const Plan& plan);
+  void match_ends(const Plan& plan);
+
   std::vector<std::uint32_t> first_;  // event of each rank's first step, then how many there are
   std::vector<std::uint32_t> other_;
   std::vector<std::uint32_t> earlier_;

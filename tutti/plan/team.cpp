@@ -7,11 +7,8 @@ namespace tutti::plan {
 
 Team Team::of_all(int ranks, Rank me, Rank first) {
   const auto count = static_cast<std::size_t>(ranks);
-  Team team;
-  for (std::size_t i = 0; i < count; ++i) {
-    team.members.push_back(to_rank((to_index(first) + i) % count));
-  }
-  team.me = (to_index(me) + count - to_index(first)) % count;
+  Team team((to_index(me) + count - to_index(first)) % count, count);
+  team.first_ = to_index(first);
   return team;
 }
 
@@ -20,8 +17,9 @@ std::optional<Team> Team::of(std::vector<Rank> members, Rank me) {
   if (found == members.end()) {
     return std::nullopt;
   }
-  const auto place = static_cast<std::size_t>(found - members.begin());
-  return Team{std::move(members), place};
+  Team team(static_cast<std::size_t>(found - members.begin()), members.size());
+  team.members_ = std::move(members);
+  return team;
 }
 
 Slices slices_of(const Team& team, Span span) {

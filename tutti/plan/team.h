@@ -9,17 +9,27 @@
 namespace tutti::plan {
 
 /// Ranks that do something together, in an order of their own, seen by one of them.
-struct Team {
-  std::vector<Rank> members;
+class Team {
+ public:
   std::size_t me = 0;  ///< place of the rank whose program is being written
 
-  std::size_t size() const { return members.size(); }
-  Rank at(std::size_t place) const { return members[place % members.size()]; }
+  std::size_t size() const { return size_; }
+  Rank at(std::size_t place) const {
+    place %= size_;
+    return members_.empty() ? to_rank((first_ + place) % size_) : members_[place];
+  }
 
   /// All ranks, beginning with `first`.
   static Team of_all(int ranks, Rank me, Rank first = Rank{0});
   /// Those ranks; nothing when `me` is not among them.
   static std::optional<Team> of(std::vector<Rank> members, Rank me);
+
+ private:
+  Team(std::size_t place, std::size_t size) : me(place), size_(size) {}
+
+  std::size_t size_;
+  std::size_t first_ = 0;      // of all ranks: they need no list, of which every rank of thousands would make its own
+  std::vector<Rank> members_;  // otherwise
 };
 
 /// What is moved between members: a span for each of them.

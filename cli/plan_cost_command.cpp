@@ -1,0 +1,227 @@
+#include "cli/plan_cost_command.h"
+
+#include <algorithm>
+#include <fstream>
+#include <memory>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "cli/parse.h"
+#include "tutti/plan/network_json.h"
+#include "tutti/plan/price_map.h"
+
+namespace tutti::cli {
+namespace {
+
+using plan::Price;
+using plan::Request;
+
+constexpr auto kCommand = "tutti plan cost";
+
+struct Typed {
+  std::string algorithm = "all";
+  std::string op = "all_reduce";
+  int ranks = 16;
+  std::string topology;
+  std::string bytes = "25Mi";
+  unsigned chunks = 0;
+  int ranks_of_host = 0;
+  std::string inner = "direct";
+  std::string outer;
+  unsigned leaders = 1;
+  std::string plot;
+  bool json = false;
+};
+
+/// What was typed, understood.
+struct Asked {
+  plan::Network network;
+  std::vector<Request> requests;
+  std::size_t bytes = 0;
+  plan::PriceOptions options;
+};
+
+/// A hybrid's hosts are the network's; what is not typed is chosen by what takes least.
+Status complete_hybrid(const Typed& typed, const plan::Network& network, Request& request) {
+  const auto inner = plan::parse_algorithm(typed.inner);
+  if (!inner) {
+    return inner.error();
+  }
+  request.inner = inner.value();
+  if (request.algorithm == plan::Algorithm::hybrid && !typed.outer.empty()) {
+    const auto outer = plan::parse_algorithm(typed.outer);
+    if (!outer) {
+      return outer.error();
+    }
+    request.outer = outer.value();
+    request.leaders = typed.leaders;
+    request.hosts = plan::hosts_of(plan::Fabric(network, request.ranks));
+  }
+  return {};
+}
+
+Result<std::vector<Request>> requests_of(const Typed& typed, const plan::Network& network) {
+  const auto op = plan::parse_op(typed.op);
+  if (!op) {
+    return op.error();
+  }
+  auto algorithms = plan::comparable(op.value(), plan::Fabric(network, typed.ranks));
+  if (typed.algorithm != "all") {
+    const auto algorithm = plan::parse_algorithm(typed.algorithm);
+    if (!algorithm) {
+      return algorithm.error();
+    }
+    algorithms = {algorithm.value()};
+  }
+  std::vector<Request> requests;
+  for (const auto algorithm : algorithms) {
+    requests.push_back({.op = op.value(), .algorithm = algorithm, .ranks = typed.ranks});
+    if (auto good = complete_hybrid(typed, network, requests.back()); !good) {
+      return good.error();
+    }
+  }
+  return requests;
+}
+
+Result<Asked> understand(const Typed& typed) {
+  if (typed.topology.empty()) {
+    return Error{Code::invalid_argument, "--topology: a file such as clusters/fat-tree.json is needed"};
+  }
+  auto network = plan::read_network(typed.topology);
+  if (!network) {
+    return network.error();
+  }
+  if (typed.ranks_of_host > 0) {
+    network.value().levels[0].members = typed.ranks_of_host;
+  }
+  if (auto good = plan::check(network.value(), typed.ranks); !good) {
+    return Error{Code::invalid_argument, fmt::format("--ranks {}: {}", typed.ranks, good.error().message)};
+  }
+  const auto bytes = parse_bytes("--bytes", typed.bytes);
+  if (!bytes) {
+    return bytes.error();
+  }
+  auto requests = requests_of(typed, network.value());
+  if (!requests) {
+    return requests.error();
+  }
+  Asked asked{std::move(network).value(), std::move(requests).value(), bytes.value(), {}};
+  if (typed.chunks > 0) {
+    asked.options.chunks = {typed.chunks};
+  }
+  return asked;
+}
+
+nlohmann::json to_json(const Price& price) {
+  nlohmann::json json{{"algorithm", to_string(price.request.algorithm)},
+                      {"chunks", price.request.chunks},
+                      {"seconds", price.seconds},
+                      {"bus_bytes_per_second", price.bus_bandwidth},
+                      {"messages_of_a_rank", price.messages},
+                      {"how", to_string(price.how)},
+                      {"spent",
+                       {{"latency", price.spent.latency},
+                        {"transfer", price.spent.transfer},
+                        {"sharing", price.spent.sharing},
+                        {"messages", price.spent.messages},
+                        {"reduction", price.spent.reduction}}}};
+  if (price.request.algorithm == plan::Algorithm::hybrid) {
+    json["inner"] = to_string(price.request.inner);
+    json["outer"] = to_string(price.request.outer);
+    json["leaders"] = price.request.leaders;
+  }
+  return json;
+}
+
+void print_table(const Asked& asked, const std::vector<Price>& prices) {
+  const auto& first = prices.front().request;
+  fmt::print("{} of {}, {} ranks, {}\n\n", to_string(first.op), plan::bytes_text(static_cast<double>(asked.bytes)),
+             first.ranks, asked.network.name);
+  fmt::print("{:<36} {:>6} {:>9} {:>9} {:>9}  {:<12} {}\n", "algorithm", "chunks", "time", "bus GB/s", "messages",
+             "how", "spent on");
+  for (const auto& price : prices) {
+    fmt::print("{:<36} {:>6} {:>9} {:>9.3f} {:>9.0f}  {:<12} {}\n", plan::name_of(price.request), price.request.chunks,
+               plan::seconds_text(price.seconds), price.bus_bandwidth / 1e9, price.messages, to_string(price.how),
+               describe(price.spent));
+  }
+}
+
+Status write_plot(const Typed& typed, const Asked& asked) {
+  std::vector<plan::Algorithm> algorithms;
+  for (const auto& request : asked.requests) {
+    algorithms.push_back(request.algorithm);
+  }
+  const auto map = plan::map_prices(algorithms, asked.requests.front().op, typed.ranks, asked.network);
+  if (!map) {
+    return map.error();
+  }
+  std::ofstream file(typed.plot);
+  file << plan::draw(map.value());
+  file.close();
+  return file ? Status{} : system_error(fmt::format("cannot write {}", typed.plot), errno);
+}
+
+int cost(const Typed& typed) {
+  const auto asked = understand(typed);
+  if (!asked) {
+    return complain(kCommand, asked.error().message);
+  }
+  std::vector<Price> prices;
+  for (const auto& request : asked.value().requests) {
+    auto price = plan::cheapest(request, asked.value().bytes, asked.value().network, asked.value().options);
+    if (!price) {
+      return complain(kCommand, price.error().message);
+    }
+    prices.push_back(std::move(price).value());
+  }
+  std::stable_sort(prices.begin(), prices.end(), [](const Price& a, const Price& b) { return a.seconds < b.seconds; });
+  if (!typed.plot.empty()) {
+    if (auto written = write_plot(typed, asked.value()); !written) {
+      return complain(kCommand, written.error().message);
+    }
+  }
+  if (typed.json) {
+    auto rows = nlohmann::json::array();
+    for (const auto& price : prices) {
+      rows.push_back(to_json(price));
+    }
+    fmt::print("{}\n", nlohmann::json{{"op", typed.op},
+                                      {"ranks", typed.ranks},
+                                      {"bytes", asked.value().bytes},
+                                      {"network", asked.value().network.name},
+                                      {"prices", std::move(rows)}}
+                           .dump());
+  } else {
+    print_table(asked.value(), prices);
+  }
+  return 0;
+}
+
+}  // namespace
+
+std::function<int()> declare_plan_cost(CLI::App& app) {
+  const auto typed = std::make_shared<Typed>();
+  app.add_option("--algorithm", typed->algorithm, "One, or all (all)");
+  app.add_option("--op", typed->op, "all_reduce, reduce_scatter, all_gather, broadcast, ... (all_reduce)");
+  app.add_option("-n,--ranks", typed->ranks, "Number of ranks (16)");
+  app.add_option("--topology", typed->topology, "What to price on: a file such as clusters/fat-tree.json");
+  app.add_option("--ranks-of-host", typed->ranks_of_host, "How many ranks a host has (as the file says)");
+  app.add_option("--bytes", typed->bytes, "Of a block: what one rank contributes or gets; Ki, Mi, Gi (25Mi)");
+  app.add_option("--chunks", typed->chunks, "Into how many parts what moves at once is divided (the best of several)");
+  app.add_option("--inner", typed->inner, "Of hybrid, inside of a host: direct, ring, tree (direct)");
+  app.add_option("--outer", typed->outer, "Of hybrid, between hosts, with --leaders (the best of several)");
+  app.add_option("--leaders", typed->leaders, "Of hybrid with --outer: ranks of a host that talk to others (1)");
+  app.add_option("--plot", typed->plot, "Write a picture to this SVG: which is quickest by size and number of ranks");
+  app.add_flag("--json", typed->json, "Print an object instead of a table");
+  app.footer(
+      "Example:\n"
+      "  tutti plan cost --algorithm all --ranks 16384 --topology clusters/fat-tree.json --bytes 25Mi\n"
+      "\n"
+      "The quickest first. Long plans are not simulated whole but extrapolated or estimated, which the table says.\n"
+      "Exit code: 0; 2 when the command cannot be understood, or the network has no room for the ranks.");
+  return [typed] { return cost(*typed); };
+}
+
+}  // namespace tutti::cli

@@ -1,0 +1,180 @@
+#include "tutti/plan/network.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include <fmt/format.h>
+
+namespace tutti::plan {
+namespace {
+
+Error wrong(const Network& network, const std::string& sentence) {
+  return {Code::invalid_argument, fmt::format("network '{}': {}", network.name, sentence)};
+}
+
+bool is_amount(double value) { return value >= 0 && value < std::numeric_limits<double>::infinity(); }
+
+Status check_level(const Network& network, std::size_t index) {
+  const auto& level = network.levels[index];
+  const bool last = index + 1 == network.levels.size();
+  const auto says = [&](std::string_view sentence) {
+    return wrong(network, fmt::format("level '{}': {}", level.name, sentence));
+  };
+  if (level.members < 0 || (level.members == 0 && !last)) {
+    return says("members: a number above 0; 0 (as many as are needed) is for the last level");
+  }
+  if (level.joined == Level::Joined::by_pairs && (!last || index == 0 || level.members == 0)) {
+    return says("joined by pairs: for the last level alone, and it says how many members");
+  }
+  if (index == 0 && level.link != 0) {
+    return says("a host has no links: the limit of its memory is the processors' memory");
+  }
+  for (const auto amount : {level.latency, level.stream, level.link, level.send.seconds, level.send.seconds_per_byte,
+                            level.receive.seconds, level.receive.seconds_per_byte}) {
+    if (!is_amount(amount)) {
+      return says("times and speeds are not negative, and finite");
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+std::int64_t Network::capacity() const {
+  constexpr auto kMost = std::int64_t{std::numeric_limits<std::int32_t>::max()};
+  std::int64_t ranks = 1;
+  for (const auto& level : levels) {
+    ranks = level.members == 0 ? kMost : std::min(kMost, ranks * level.members);
+  }
+  return ranks;
+}
+
+Status check(const Network& network, int ranks) {
+  if (network.levels.empty() || network.levels.size() > kMostLevels) {
+    return wrong(network, fmt::format("it has {} levels; there are 1 to {}", network.levels.size(), kMostLevels));
+  }
+  for (std::size_t i = 0; i < network.levels.size(); ++i) {
+    if (auto good = check_level(network, i); !good) {
+      return good;
+    }
+  }
+  const auto& processors = network.processors;
+  if (processors.cores < 0 || !is_amount(processors.copy) || !is_amount(processors.reduce) ||
+      !is_amount(processors.combine_seconds) || !is_amount(processors.memory)) {
+    return wrong(network, "processors: times, speeds and cores are not negative, and finite");
+  }
+  double bytes = 0;
+  for (const auto& step : processors.slowdown) {
+    if (!(step.bytes > bytes) || !(step.factor > 0)) {
+      return wrong(network, "slowdown: bytes above 0 that grow, and factors above 0");
+    }
+    bytes = step.bytes;
+  }
+  for (const auto& slow : network.slow) {
+    if (slow.level == 0 || slow.level >= network.levels.size() || slow.group < 0 || !(slow.factor > 0)) {
+      return wrong(network, "slow link: a level above the first, a group, and a factor above 0");
+    }
+  }
+  if (ranks < 1 || ranks > network.capacity()) {
+    return wrong(network, fmt::format("{} ranks, and it has room for 1 to {}", ranks, network.capacity()));
+  }
+  return {};
+}
+
+Network at_size(Network network, double bytes_of_block) {
+  auto& processors = network.processors;
+  const auto& steps = processors.slowdown;
+  if (steps.empty()) {
+    return network;
+  }
+  const auto after =
+      std::find_if(steps.begin(), steps.end(), [&](const Slowdown& step) { return step.bytes >= bytes_of_block; });
+  auto factor = after == steps.end() ? steps.back().factor : after->factor;
+  if (after != steps.begin() && after != steps.end()) {
+    const auto before = after - 1;
+    const auto share = std::log(bytes_of_block / before->bytes) / std::log(after->bytes / before->bytes);
+    factor = before->factor + share * (after->factor - before->factor);
+  }
+  processors.slowdown.clear();
+  processors.copy /= factor;
+  processors.reduce /= factor;
+  processors.memory /= factor;
+  for (auto& level : network.levels) {
+    level.send.seconds_per_byte *= factor;
+    level.receive.seconds_per_byte *= factor;
+  }
+  return network;
+}
+
+Fabric::Fabric(Network network, int ranks) : network_(std::move(network)), ranks_(ranks) {
+  std::int64_t span = 1;
+  for (const auto& level : network_.levels) {
+    const auto members = level.members == 0 ? std::max<std::int64_t>(1, (ranks + span - 1) / span) : level.members;
+    spans_.push_back(span * members);
+    span *= members;
+  }
+  first_.push_back(0);
+  for (std::size_t i = 1; i < network_.levels.size(); ++i) {
+    const auto& level = network_.levels[i];
+    const auto below = groups(i - 1);
+    first_.push_back(static_cast<std::uint32_t>(bandwidths_.size()));
+    const auto count = level.joined == Level::Joined::by_pairs ? below * below : 2 * below;
+    bandwidths_.resize(bandwidths_.size() + count, level.link);
+  }
+  for (const auto& slow : network_.slow) {
+    const auto below = groups(slow.level - 1);
+    const auto group = static_cast<std::size_t>(slow.group);
+    if (group >= below) {
+      continue;  // fewer ranks than there is room for: that link is not used
+    }
+    const bool pairs = network_.levels[slow.level].joined == Level::Joined::by_pairs;
+    const auto width = pairs ? below : 2;
+    for (std::size_t i = 0; i < width; ++i) {
+      bandwidths_[first_[slow.level] + group * width + i] *= slow.factor;
+    }
+  }
+}
+
+std::string Fabric::describe(std::uint32_t link) const {
+  std::size_t level = 1;
+  while (level + 1 < first_.size() && link >= first_[level + 1]) {
+    ++level;
+  }
+  const auto offset = link - first_[level];
+  const auto& below = network_.levels[level - 1].name;
+  if (network_.levels[level].joined == Level::Joined::by_pairs) {
+    const auto count = groups(level - 1);
+    return fmt::format("from {} {} to {} {}", below, offset / count, below, offset % count);
+  }
+  return fmt::format("{} {} {} {}", offset % 2 == 0 ? "from" : "to", below, offset / 2,
+                     offset % 2 == 0 ? "up" : "down");
+}
+
+Fabric::Path Fabric::path(Rank from, Rank to) const {
+  Path path;
+  while (group_of(from, path.level) != group_of(to, path.level)) {
+    const auto level = path.level++;
+    const auto here = group_of(from, level);
+    const auto there = group_of(to, level);
+    if (is_paired(level)) {
+      path.links[path.count++] = link_between(level, here, there);
+    } else {
+      path.links[path.count++] = link_up(level, here);
+      path.links[path.count++] = link_down(level, there);
+    }
+  }
+  return path;
+}
+
+double Fabric::alone(const Path& path) const {
+  auto least = network_.levels[path.level].stream;
+  for (const auto link : path.crossed()) {
+    if (const auto speed = bandwidths_[link]; speed > 0) {
+      least = least > 0 ? std::min(least, speed) : speed;
+    }
+  }
+  return least;
+}
+
+}  // namespace tutti::plan

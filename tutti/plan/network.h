@@ -1,0 +1,146 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tutti/base/error.h"
+#include "tutti/base/rank.h"
+
+namespace tutti::plan {
+
+/// What a message costs the processor of one of its ends.
+struct MessageCost {
+  double seconds = 0;           ///< each
+  double seconds_per_byte = 0;  ///< more, when the processor copies it
+};
+
+/// Ranks that are equally far from each other. The first level is a host, whose members are ranks; the members of each
+/// next one are groups of the level before: hosts at a switch, switches at a larger one.
+struct Level {
+  enum class Joined : std::uint8_t {
+    by_switch,  ///< each member has one link up and one down
+    by_pairs,   ///< each ordered pair of members has a link; the last level only
+  };
+
+  std::string name;
+  int members = 0;  ///< 0, of the last level: as many as are needed
+  Joined joined = Joined::by_switch;
+
+  // Of messages between ranks that this is the lowest level to join.
+  double latency = 0;  ///< seconds from the last byte sent to the last byte there
+  double stream = 0;   ///< bytes per second of one message alone; 0: no limit of its own
+  MessageCost send = {};
+  MessageCost receive = {};
+  std::uint64_t eager_bytes = UINT64_MAX;  ///< longer messages wait until the receiver wants them
+
+  /// Bytes per second of each of its links, each way, shared by what crosses it at the same time; 0: no limit. The
+  /// first level has no links: there messages are what processors copy.
+  double link = 0;
+  std::string source = {};  ///< where the figures come from
+};
+
+/// How much longer processors take for a byte when blocks are that long, and no longer stay in caches.
+struct Slowdown {
+  double bytes = 0;
+  double factor = 1;
+};
+
+/// What the ranks of one host can do.
+struct Processors {
+  int cores = 0;               ///< of a host; ranks that outnumber them take turns. 0: one for each rank
+  double copy = 0;             ///< bytes per second of one rank; 0: costs nothing
+  double reduce = 0;           ///< bytes per second that one rank adds to others; 0: costs nothing
+  double combine_seconds = 0;  ///< to begin a copy or an addition
+  double memory = 0;           ///< bytes per second that all ranks of a host copy and add together; 0: no limit
+  /// In order of bytes; between two the factor follows the logarithm of the bytes, before and after them it stays.
+  std::vector<Slowdown> slowdown = {};
+  std::string source = {};
+};
+
+/// A link that is slower than others of its kind.
+struct SlowLink {
+  std::size_t level = 0;
+  int group = 0;      ///< which group of the level below it belongs to
+  double factor = 1;  ///< of the level's bandwidth
+};
+
+/// What plans are priced on: plain data, any number of ranks up to `capacity`. Ranks fill hosts in order.
+struct Network {
+  std::string name;
+  Processors processors;
+  std::vector<Level> levels;
+  std::vector<SlowLink> slow = {};
+
+  /// The most ranks that it has room for.
+  std::int64_t capacity() const;
+};
+
+inline constexpr std::size_t kMostLevels = 5;
+
+/// The same for blocks of so many bytes: what processors do with bytes takes as much longer as `slowdown` says.
+Network at_size(Network network, double bytes_of_block);
+
+/// Whether its figures can be, and it has room for the ranks; otherwise an error that says what to change.
+Status check(const Network& network, int ranks);
+
+/// A network with so many ranks on it: its links, numbered. Keeps a copy of the network; any thread.
+class Fabric {
+ public:
+  /// The links that a message crosses.
+  struct Path {
+    std::size_t level = 0;  ///< the lowest one that joins the two
+    std::size_t count = 0;
+    std::array<std::uint32_t, 2 * kMostLevels> links{};
+
+    std::span<const std::uint32_t> crossed() const { return std::span(links).first(count); }
+  };
+
+  /// `check` has to have been passed.
+  Fabric(Network network, int ranks);
+
+  const Network& network() const { return network_; }
+  int ranks() const { return ranks_; }
+  std::size_t links() const { return bandwidths_.size(); }
+  double bandwidth(std::uint32_t link) const { return bandwidths_[link]; }
+  /// "from host 3 up", for people.
+  std::string describe(std::uint32_t link) const;
+
+  /// How many ranks a group of that level has when it is full.
+  std::int64_t ranks_of_group(std::size_t level) const { return spans_[level]; }
+  /// Which group of that level a rank is in, and how many there are.
+  std::size_t group_of(Rank rank, std::size_t level) const {
+    return static_cast<std::size_t>(to_int(rank) / spans_[level]);
+  }
+  std::size_t groups(std::size_t level) const {
+    return static_cast<std::size_t>((ranks_ + spans_[level] - 1) / spans_[level]);
+  }
+  std::size_t host_of(Rank rank) const { return group_of(rank, 0); }
+  std::size_t hosts() const { return groups(0); }
+  /// The links of a group to and from the level above, or to another group there when that is joined by pairs.
+  std::uint32_t link_up(std::size_t level, std::size_t group) const {
+    return first_[level + 1] + static_cast<std::uint32_t>(2 * group);
+  }
+  std::uint32_t link_down(std::size_t level, std::size_t group) const { return link_up(level, group) + 1; }
+  std::uint32_t link_between(std::size_t level, std::size_t from, std::size_t to) const {
+    return first_[level + 1] + static_cast<std::uint32_t>(from * groups(level) + to);
+  }
+  bool is_paired(std::size_t level) const {
+    return level + 1 < network_.levels.size() && network_.levels[level + 1].joined == Level::Joined::by_pairs;
+  }
+  /// `from` and `to` differ.
+  Path path(Rank from, Rank to) const;
+  /// Bytes per second of a message that has the path for itself; 0: no limit.
+  double alone(const Path& path) const;
+
+ private:
+  Network network_;
+  int ranks_;
+  std::vector<std::int64_t> spans_;   // ranks of a group, by level
+  std::vector<std::uint32_t> first_;  // link, by level
+  std::vector<double> bandwidths_;
+};
+
+}  // namespace tutti::plan

@@ -1,0 +1,287 @@
+#include "tutti/plan/network_json.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+namespace tutti::plan {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr double kMicro = 1e-6;
+constexpr double kGiga = 1e9;
+
+/// Reads the keys of one object. The first thing that is wrong stays: what follows is read as if it were not there.
+class Reader {
+ public:
+  Reader(const Json& json, std::string place, std::string* wrong)
+      : json_(json), place_(std::move(place)), wrong_(wrong) {
+    if (!json_.is_object()) {
+      complain("", "an object");
+    }
+  }
+
+  double number(const std::string& key, double unit, double otherwise = 0) {
+    const auto* value = find(key);
+    if (value == nullptr) {
+      return otherwise;
+    }
+    if (!value->is_number() || value->get<double>() < 0) {
+      complain(key, "a number, not negative");
+      return otherwise;
+    }
+    return value->get<double>() * unit;
+  }
+
+  int count(const std::string& key, int otherwise = 0) {
+    const auto* value = find(key);
+    if (value == nullptr) {
+      return otherwise;
+    }
+    if (!value->is_number_integer() || value->get<std::int64_t>() < 0 || value->get<std::int64_t>() > (1 << 30)) {
+      complain(key, "a whole number, not negative");
+      return otherwise;
+    }
+    return value->get<int>();
+  }
+
+  std::string text(const std::string& key, bool needed = false) {
+    const auto* value = find(key);
+    if ((value == nullptr && needed) || (value != nullptr && !value->is_string())) {
+      complain(key, "a text");
+    }
+    return value != nullptr && value->is_string() ? value->get<std::string>() : "";
+  }
+
+  const Json* array(const std::string& key, bool needed = false) {
+    const auto* value = find(key);
+    if ((value == nullptr && needed) || (value != nullptr && !value->is_array())) {
+      complain(key, "a list");
+      return nullptr;
+    }
+    return value;
+  }
+
+  const Json* object(const std::string& key) { return find(key); }
+
+  std::string place_of(const std::string& key) const { return place_.empty() ? key : place_ + "." + key; }
+
+  /// A key that nobody asked for is a key misspelt.
+  void end() {
+    if (!json_.is_object()) {
+      return;
+    }
+    for (const auto& [key, value] : json_.items()) {
+      if (!known_.contains(key)) {
+        complain(key, fmt::format("none of that name; there are {}", fmt::join(known_, ", ")));
+      }
+    }
+  }
+
+  void complain(const std::string& key, const std::string& expected) {
+    if (wrong_->empty()) {
+      const auto at = key.empty() ? place_ : place_of(key);
+      *wrong_ = fmt::format("{}: expected {}", at.empty() ? "the whole" : at, expected);
+    }
+  }
+
+ private:
+  const Json* find(const std::string& key) {
+    known_.insert(key);
+    const auto found = json_.is_object() ? json_.find(key) : json_.end();
+    return json_.is_object() && found != json_.end() ? &*found : nullptr;
+  }
+
+  const Json& json_;
+  std::string place_;
+  std::string* wrong_;
+  std::set<std::string> known_;
+};
+
+MessageCost read_cost(Reader& level, const std::string& key, std::string* wrong) {
+  const auto* json = level.object(key);
+  if (json == nullptr) {
+    return {};
+  }
+  Reader reader(*json, level.place_of(key), wrong);
+  const auto seconds = reader.number("us", kMicro);
+  const auto speed = reader.number("gb_per_s", kGiga);
+  reader.end();
+  return {seconds, speed > 0 ? 1 / speed : 0};
+}
+
+Level read_level(const Json& json, const std::string& place, std::string* wrong) {
+  Reader reader(json, place, wrong);
+  Level level;
+  level.name = reader.text("name", true);
+  level.members = reader.count("members");
+  const auto joined = reader.text("joined");
+  if (!joined.empty() && joined != "switch" && joined != "pairs") {
+    reader.complain("joined", "\"switch\" or \"pairs\"");
+  }
+  level.joined = joined == "pairs" ? Level::Joined::by_pairs : Level::Joined::by_switch;
+  level.latency = reader.number("latency_us", kMicro);
+  level.stream = reader.number("stream_gb_per_s", kGiga);
+  level.link = reader.number("link_gb_per_s", kGiga);
+  level.send = read_cost(reader, "send", wrong);
+  level.receive = read_cost(reader, "receive", wrong);
+  if (const auto eager = reader.number("eager_bytes", 1, -1); eager >= 0) {
+    level.eager_bytes = static_cast<std::uint64_t>(eager);
+  }
+  level.source = reader.text("source");
+  reader.end();
+  return level;
+}
+
+Processors read_processors(const Json& json, std::string* wrong) {
+  Reader reader(json, "processors", wrong);
+  Processors processors;
+  processors.cores = reader.count("cores_of_host");
+  processors.copy = reader.number("copy_gb_per_s", kGiga);
+  processors.reduce = reader.number("reduce_gb_per_s", kGiga);
+  processors.combine_seconds = reader.number("combine_us", kMicro);
+  processors.memory = reader.number("memory_gb_per_s", kGiga);
+  if (const auto* steps = reader.array("slowdown")) {
+    for (std::size_t i = 0; i < steps->size(); ++i) {
+      Reader step((*steps)[i], fmt::format("processors.slowdown[{}]", i), wrong);
+      processors.slowdown.push_back({step.number("bytes", 1), step.number("factor", 1, 1)});
+      step.end();
+    }
+  }
+  processors.source = reader.text("source");
+  reader.end();
+  return processors;
+}
+
+SlowLink read_slow(const Json& json, const std::string& place, const Network& network, std::string* wrong) {
+  Reader reader(json, place, wrong);
+  SlowLink slow;
+  const auto name = reader.text("level", true);
+  const auto found = std::find_if(network.levels.begin(), network.levels.end(),
+                                  [&](const Level& level) { return level.name == name; });
+  if (found == network.levels.end() || found == network.levels.begin()) {
+    reader.complain("level", "the name of a level above the first");
+  }
+  slow.level = static_cast<std::size_t>(found - network.levels.begin());
+  slow.group = reader.count("group");
+  slow.factor = reader.number("factor", 1, 1);
+  reader.end();
+  return slow;
+}
+
+Json to_json(const MessageCost& cost) {
+  Json json{{"us", cost.seconds / kMicro}};
+  if (cost.seconds_per_byte > 0) {
+    json["gb_per_s"] = 1 / cost.seconds_per_byte / kGiga;
+  }
+  return json;
+}
+
+void set_unless_zero(Json& json, const char* key, double value) {
+  if (value != 0) {
+    json[key] = value;
+  }
+}
+
+Json to_json(const Level& level) {
+  Json json{{"name", level.name}};
+  if (level.members != 0) {
+    json["members"] = level.members;
+  }
+  if (level.joined == Level::Joined::by_pairs) {
+    json["joined"] = "pairs";
+  }
+  json["latency_us"] = level.latency / kMicro;
+  set_unless_zero(json, "stream_gb_per_s", level.stream / kGiga);
+  set_unless_zero(json, "link_gb_per_s", level.link / kGiga);
+  json["send"] = to_json(level.send);
+  json["receive"] = to_json(level.receive);
+  if (level.eager_bytes != UINT64_MAX) {
+    json["eager_bytes"] = level.eager_bytes;
+  }
+  json["source"] = level.source;
+  return json;
+}
+
+}  // namespace
+
+Result<Network> parse_network(const std::string& text, const std::string& where) {
+  const auto fails = [&](const std::string& sentence) {
+    return Error{Code::invalid_argument, fmt::format("{}: {}", where, sentence)};
+  };
+  const auto json = Json::parse(text, nullptr, false, true);
+  if (json.is_discarded()) {
+    return fails("not JSON");
+  }
+  std::string wrong;
+  Network network;
+  Reader reader(json, "", &wrong);
+  network.name = reader.text("name", true);
+  reader.text("about");
+  if (const auto* processors = reader.object("processors")) {
+    network.processors = read_processors(*processors, &wrong);
+  }
+  if (const auto* levels = reader.array("levels", true)) {
+    for (std::size_t i = 0; i < levels->size(); ++i) {
+      network.levels.push_back(read_level((*levels)[i], fmt::format("levels[{}]", i), &wrong));
+    }
+  }
+  if (const auto* slow = reader.array("slow_links")) {
+    for (std::size_t i = 0; i < slow->size(); ++i) {
+      network.slow.push_back(read_slow((*slow)[i], fmt::format("slow_links[{}]", i), network, &wrong));
+    }
+  }
+  reader.end();
+  if (!wrong.empty()) {
+    return fails(wrong);
+  }
+  if (auto good = check(network, 1); !good) {
+    return fails(good.error().message);
+  }
+  return network;
+}
+
+Result<Network> read_network(const std::string& path) {
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  if (!file) {
+    return system_error(fmt::format("cannot read {}", path), errno);
+  }
+  return parse_network(text.str(), path);
+}
+
+std::string to_json(const Network& network) {
+  Json json{{"name", network.name}};
+  const auto& processors = network.processors;
+  auto& host = json["processors"];
+  host = Json::object();
+  if (processors.cores != 0) {
+    host["cores_of_host"] = processors.cores;
+  }
+  set_unless_zero(host, "copy_gb_per_s", processors.copy / kGiga);
+  set_unless_zero(host, "reduce_gb_per_s", processors.reduce / kGiga);
+  set_unless_zero(host, "combine_us", processors.combine_seconds / kMicro);
+  set_unless_zero(host, "memory_gb_per_s", processors.memory / kGiga);
+  for (const auto& step : processors.slowdown) {
+    host["slowdown"].push_back({{"bytes", step.bytes}, {"factor", step.factor}});
+  }
+  host["source"] = processors.source;
+  for (const auto& level : network.levels) {
+    json["levels"].push_back(to_json(level));
+  }
+  for (const auto& slow : network.slow) {
+    json["slow_links"].push_back(
+        {{"level", network.levels[slow.level].name}, {"group", slow.group}, {"factor", slow.factor}});
+  }
+  return json.dump(2) + "\n";
+}
+
+}  // namespace tutti::plan

@@ -1,0 +1,125 @@
+#include "tutti/plan/network.h"
+
+#include <filesystem>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tutti/plan/network_json.h"
+
+namespace tutti::plan {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::filesystem::path clusters() {
+  return std::filesystem::path(__FILE__).parent_path().parent_path().parent_path() / "clusters";
+}
+
+/// Hosts of 2, three at a leaf, any number of leaves.
+Network small() {
+  Network network;
+  network.name = "small";
+  network.levels = {{.name = "host", .members = 2},
+                    {.name = "leaf", .members = 3, .link = 5e9},
+                    {.name = "spine", .latency = 2e-6, .stream = 1e9, .link = 7e9}};
+  return network;
+}
+
+TEST(Network, PathsTurnAtTheLowestLevelThatJoins) {
+  const Fabric fabric(small(), 14);
+  EXPECT_EQ(fabric.hosts(), 7);
+  EXPECT_EQ(fabric.path(Rank{0}, Rank{1}).level, 0);
+  EXPECT_EQ(fabric.path(Rank{0}, Rank{1}).count, 0);
+  const auto near = fabric.path(Rank{1}, Rank{4});
+  EXPECT_EQ(near.level, 1);
+  EXPECT_EQ(fabric.describe(near.links[0]), "from host 0 up");
+  EXPECT_EQ(fabric.describe(near.links[1]), "to host 2 down");
+  EXPECT_DOUBLE_EQ(fabric.alone(near), 5e9);
+  const auto far = fabric.path(Rank{13}, Rank{0});
+  EXPECT_EQ(far.level, 2);
+  ASSERT_EQ(far.count, 4);
+  EXPECT_EQ(fabric.describe(far.links[2]), "from leaf 2 up");
+  EXPECT_DOUBLE_EQ(fabric.alone(far), 1e9);
+}
+
+TEST(Network, GroupsJoinedByPairsHaveALinkForEach) {
+  auto network = small();
+  network.levels[2].joined = Level::Joined::by_pairs;
+  network.levels[2].members = 4;
+  const Fabric fabric(network, 24);
+  const auto path = fabric.path(Rank{0}, Rank{23});
+  ASSERT_EQ(path.count, 3);
+  EXPECT_EQ(fabric.describe(path.links[2]), "from leaf 0 to leaf 3");
+  EXPECT_NE(path.links[2], fabric.path(Rank{23}, Rank{0}).links[2]);
+}
+
+TEST(Network, LongBlocksFallOutOfCaches) {
+  auto network = small();
+  network.processors.copy = 8e9;
+  network.levels[0].send.seconds_per_byte = 1e-10;
+  network.processors.slowdown = {{1024, 1}, {4096, 2}};
+  EXPECT_DOUBLE_EQ(at_size(network, 10).processors.copy, 8e9);
+  EXPECT_DOUBLE_EQ(at_size(network, 2048).processors.copy, 8e9 / 1.5);
+  EXPECT_DOUBLE_EQ(at_size(network, 1e9).processors.copy, 4e9);
+  EXPECT_DOUBLE_EQ(at_size(network, 1e9).levels[0].send.seconds_per_byte, 2e-10);
+}
+
+TEST(Network, JsonGoesThereAndBack) {
+  auto network = small();
+  network.levels[0].send = {2e-6, 1.25e-10};
+  network.levels[1].eager_bytes = 4096;
+  network.processors.cores = 3;
+  network.processors.slowdown = {{1024, 1}, {4096, 2}};
+  network.slow = {{.level = 1, .group = 2, .factor = 0.5}};
+  const auto text = to_json(network);
+  const auto again = parse_network(text, "there");
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ(to_json(again.value()), text);
+  EXPECT_DOUBLE_EQ(again.value().levels[0].send.seconds_per_byte, 1.25e-10);
+  EXPECT_EQ(again.value().levels[1].eager_bytes, 4096);
+  EXPECT_EQ(again.value().slow[0].level, 1);
+}
+
+TEST(Network, ThoseInTheRepositoryCanBeRead) {
+  for (const auto& [file, capacity] : std::vector<std::pair<std::string, std::int64_t>>{
+           {"fat-tree.json", 16384}, {"dragonfly.json", 16384}, {"two-hosts-1gbit.json", 16}, {"one-host.json", 16}}) {
+    const auto network = read_network((clusters() / file).string());
+    ASSERT_TRUE(network) << network.error().message;
+    EXPECT_GE(network.value().capacity(), capacity);
+    for (const auto& level : network.value().levels) {
+      EXPECT_NE(level.source, "") << file;
+    }
+  }
+}
+
+TEST(Network, RefusesWithFileKeyAndWhatIsExpected) {
+  const std::string level = R"({"name": "host", "members": 2})";
+  for (const auto& [text, sentence] : std::vector<std::pair<std::string, std::string>>{
+           {"{", "x.json: not JSON"},
+           {"[]", "x.json: the whole: expected an object"},
+           {"{}", "x.json: name: expected a text"},
+           {R"({"name": "a"})", "x.json: levels: expected a list"},
+           {R"({"name": "a", "levels": []})", "it has 0 levels; there are 1 to 5"},
+           {R"({"name": "a", "levels": [{"name": "host", "members": -1}]})",
+            "levels[0].members: expected a whole number"},
+           {R"({"name": "a", "levels": [{"name": "host", "latency": 1}]})",
+            "levels[0].latency: expected none of that name"},
+           {R"({"name": "a", "levels": [{"name": "h", "send": {"us": "1"}}]})", "levels[0].send.us: expected a number"},
+           {R"({"name": "a", "levels": [{"name": "h", "joined": "rope"}]})", "levels[0].joined: expected \"switch\""},
+           {R"({"name": "a", "levels": [{"name": "h"}, {"name": "s"}]})", "level 'h': members: a number above 0"},
+           {R"({"name": "a", "levels": [{"name": "h", "link_gb_per_s": 2}]})", "level 'h': a host has no links"},
+           {R"({"name": "a", "processors": {"copy": 1}, "levels": [)" + level + "]}", "processors.copy: expected none"},
+           {R"({"name": "a", "levels": [)" + level + R"(], "slow_links": [{"level": "host"}]})",
+            "slow_links[0].level: expected the name of a level above the first"}}) {
+    const auto network = parse_network(text, "x.json");
+    ASSERT_FALSE(network) << text;
+    EXPECT_THAT(network.error().message, HasSubstr(sentence));
+  }
+  EXPECT_THAT(read_network("/nowhere.json").error().message, HasSubstr("cannot read /nowhere.json: No such file"));
+  EXPECT_THAT(check(small(), 0).error().message, HasSubstr("0 ranks, and it has room for 1 to"));
+}
+
+}  // namespace
+}  // namespace tutti::plan

@@ -1,0 +1,226 @@
+#include "tutti/plan/price.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "tutti/plan/estimate.h"
+
+namespace tutti::plan {
+namespace {
+
+/// What a collective's bytes are counted as, so that algorithms and rank counts compare: what every rank has to send in
+/// the best of plans.
+double bus_bytes(Op op, double ranks, double block) {
+  switch (op) {
+    case Op::all_reduce: return 2 * (ranks - 1) / ranks * block;
+    case Op::broadcast:
+    case Op::reduce: return block;
+    default: return (ranks - 1) * block;
+  }
+}
+
+bool has_chunks(const Request& request) {
+  if (request.algorithm == Algorithm::hybrid) {
+    auto outer = request;
+    outer.algorithm = request.outer;
+    return request.inner != Algorithm::direct || has_chunks(outer);
+  }
+  auto two = request;
+  two.chunks = 2;
+  auto one = request;
+  one.chunks = 1;
+  return shape_of(one).value().pieces != shape_of(two).value().pieces;
+}
+
+/// Whether chunks follow each other through the same steps, so that after some each takes as long as the one before.
+bool is_pipeline(const Request& request) {
+  return request.algorithm == Algorithm::tree || request.algorithm == Algorithm::double_tree ||
+         request.algorithm == Algorithm::recursive_doubling;
+}
+
+/// Building and simulating takes as long as that many messages: those of everyone to everybody share links by the
+/// hundred, and some programs speak of as many pieces as there are ranks.
+double effort(const Request& request, double messages) {
+  const auto ranks = static_cast<double>(request.ranks);
+  const bool everyone = request.algorithm == Algorithm::direct || request.algorithm == Algorithm::one_shot;
+  const auto pieces = static_cast<double>(shape_of(request).value().pieces);
+  auto speaks = request.algorithm == Algorithm::hybrid ? ranks + pieces : pieces;
+  if (request.algorithm == Algorithm::bruck) {
+    speaks = 32 * ranks;  // every block is copied, at every step
+  }
+  return std::max(everyone ? 8 * messages : messages, ranks * speaks / 8);
+}
+
+Price in_full(const Request& request, std::size_t bytes, double seconds, const Spent& spent, double messages, How how) {
+  const auto moved = bus_bytes(request.op, request.ranks, static_cast<double>(bytes));
+  return {.request = request,
+          .seconds = seconds,
+          .bus_bandwidth = seconds > 0 ? moved / seconds : 0,
+          .messages = messages,
+          .spent = spent,
+          .how = how};
+}
+
+/// From plans with fewer chunks, as long each as those of the one asked for: how a pipeline fills and runs dry. Once it
+/// is full, a tree takes as long for a chunk as the busiest rank or link; ranks that double get into each other's way,
+/// so that what a chunk takes is the difference of two.
+std::optional<Price> extrapolate(const Request& request, std::size_t bytes, const Network& network,
+                                 const Estimate& known, double most) {
+  const bool doubles = request.algorithm == Algorithm::recursive_doubling;
+  const unsigned few = doubles ? 4 : 2;
+  const auto all = doubles ? few + few / 2 : few;
+  if (!is_pipeline(request) || request.chunks <= few || known.all_messages / request.chunks * all > most) {
+    return std::nullopt;
+  }
+  const auto run = [&](unsigned chunks) {
+    auto fewer = request;
+    fewer.chunks = chunks;
+    return simulate(build(fewer).value(), bytes / request.chunks * chunks, network).value();
+  };
+  const auto simulated = run(few);
+  auto each = known.further_chunk;
+  if (doubles) {
+    each = std::max(each, (simulated.seconds - run(2).seconds) / 2);
+  }
+  const auto seconds = simulated.seconds + (request.chunks - few) * each;
+  const auto spent = simulated.spent * (seconds / simulated.seconds);
+  return in_full(request, bytes, seconds, spent, known.messages, How::extrapolated);
+}
+
+Price price_checked(const Request& request, std::size_t bytes, const Fabric& fabric, const PriceOptions& options) {
+  if (!can_estimate(request)) {
+    const auto simulated = simulate(build(request).value(), bytes, fabric.network()).value();
+    return in_full(request, bytes, simulated.seconds, simulated.spent, 0, How::simulated);
+  }
+  const auto known = estimate(request, bytes, fabric);
+  if (effort(request, known.all_messages) <= options.most_simulated) {
+    const auto simulated = simulate(build(request).value(), bytes, fabric.network()).value();
+    return in_full(request, bytes, simulated.seconds, simulated.spent, known.messages, How::simulated);
+  }
+  if (auto extended = extrapolate(request, bytes, fabric.network(), known, options.most_simulated)) {
+    return *extended;
+  }
+  return in_full(request, bytes, known.seconds, known.spent, known.messages, How::estimated);
+}
+
+Status check_both(const Request& request, const Network& network) {
+  if (auto good = check(network, request.ranks); !good) {
+    return good;
+  }
+  if (auto good = check(request); !good) {
+    return good;
+  }
+  constexpr int kMostSimulated = 1024;
+  if (!can_estimate(request) && request.ranks > kMostSimulated) {
+    return Error{Code::unsupported, fmt::format("hybrid with a ring inside of hosts: priced up to {} ranks, not {}",
+                                                kMostSimulated, request.ranks)};
+  }
+  return {};
+}
+
+/// All that a search goes through.
+std::vector<Request> variants(const Request& request, std::size_t bytes, const Fabric& fabric,
+                              const PriceOptions& options) {
+  std::vector<Request> some{request};
+  auto chunks = options.chunks;
+  if (request.algorithm == Algorithm::hybrid && request.hosts.empty()) {
+    some.clear();
+    for (std::size_t i = 1; i < chunks.size(); ++i) {
+      chunks.erase(chunks.begin() +
+                   static_cast<std::ptrdiff_t>(i));  // there is enough else to try: every second will do
+    }
+    auto one = request;
+    one.hosts = hosts_of(fabric);
+    const auto leaders = static_cast<unsigned>(one.hosts.back().size());
+    for (const auto outer : {Algorithm::halving_doubling, Algorithm::recursive_doubling, Algorithm::double_tree,
+                             Algorithm::ring, Algorithm::direct}) {
+      for (one.leaders = 1; one.leaders <= leaders; one.leaders = one.leaders < leaders ? leaders : leaders + 1) {
+        one.outer = outer;
+        some.push_back(one);
+      }
+    }
+  }
+  std::vector<Request> all;
+  for (auto& one : some) {
+    for (const auto count : has_chunks(one) ? chunks : std::vector{1U}) {
+      one.chunks = count;
+      const bool whole_lines = std::size_t{shape_of(one).value().pieces} * 64 <= bytes;
+      if (count == chunks.front() || !has_chunks(one) || whole_lines) {
+        all.push_back(one);
+      }
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
+std::string_view to_string(How how) {
+  return how == How::simulated ? "simulated" : how == How::extrapolated ? "extrapolated" : "estimated";
+}
+
+std::vector<std::vector<Rank>> hosts_of(const Fabric& fabric) {
+  std::vector<std::vector<Rank>> hosts(fabric.hosts());
+  for (int rank = 0; rank < fabric.ranks(); ++rank) {
+    hosts[fabric.host_of(Rank{rank})].push_back(Rank{rank});
+  }
+  return hosts;
+}
+
+std::string name_of(const Request& request) {
+  if (request.algorithm != Algorithm::hybrid) {
+    return std::string(to_string(request.algorithm));
+  }
+  return fmt::format("hybrid, {} leader{}, {}", request.leaders, request.leaders == 1 ? "" : "s",
+                     to_string(request.outer));
+}
+
+Result<Price> price(const Request& request, std::size_t bytes_of_block, const Network& network,
+                    const PriceOptions& options) {
+  if (auto good = check_both(request, network); !good) {
+    return good.error();
+  }
+  return price_checked(request, bytes_of_block,
+                       Fabric(at_size(network, static_cast<double>(bytes_of_block)), request.ranks), options);
+}
+
+Result<Price> cheapest(const Request& request, std::size_t bytes_of_block, const Network& network,
+                       const PriceOptions& options) {
+  if (auto good = check(network, request.ranks); !good) {
+    return good.error();
+  }
+  const Fabric fabric(at_size(network, static_cast<double>(bytes_of_block)), request.ranks);
+  auto first = request;
+  if (first.algorithm == Algorithm::hybrid && first.hosts.empty()) {
+    first.hosts = hosts_of(fabric);
+  }
+  if (auto good = check_both(first, network); !good) {
+    return good.error();
+  }
+  struct Guess {
+    double seconds;
+    double effort;
+    Request request;
+  };
+  std::vector<Guess> guesses;
+  for (auto& one : variants(request, bytes_of_block, fabric, options)) {
+    const auto guess = can_estimate(one) ? estimate(one, bytes_of_block, fabric) : Estimate{};
+    guesses.push_back({guess.seconds, effort(one, guess.all_messages), std::move(one)});
+  }
+  std::stable_sort(guesses.begin(), guesses.end(),
+                   [](const Guess& a, const Guess& b) { return a.seconds < b.seconds; });
+  // What is nearly the quickest by the estimate may be the quickest: those that cost little are simulated.
+  constexpr std::size_t kClose = 4;
+  std::vector<Price> prices;
+  for (std::size_t i = 0; i < std::min(kClose, guesses.size()); ++i) {
+    if (i > 0 && guesses[i].effort > options.most_simulated / 16) {
+      break;
+    }
+    prices.push_back(price_checked(guesses[i].request, bytes_of_block, fabric, options));
+  }
+  return *std::min_element(prices.begin(), prices.end(),
+                           [](const Price& a, const Price& b) { return a.seconds < b.seconds; });
+}
+
+}  // namespace tutti::plan

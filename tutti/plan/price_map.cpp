@@ -1,0 +1,96 @@
+#include "tutti/plan/price_map.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace tutti::plan {
+namespace {
+
+PriceOptions coarse() {
+  PriceOptions options;
+  options.most_simulated = 4'000;
+  options.chunks = {1, 8, 64};
+  return options;
+}
+
+std::string with_unit(double value, const char* const* units, double step, int last) {
+  int unit = 0;
+  while (value >= step && unit < last) {
+    value /= step;
+    ++unit;
+  }
+  return fmt::format("{:.{}f} {}", value, value < 10 && value != static_cast<int>(value) ? 1 : 0, units[unit]);
+}
+
+}  // namespace
+
+std::string bytes_text(double bytes) {
+  static constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  return with_unit(bytes, kUnits, 1024, 4);
+}
+
+std::string seconds_text(double seconds) {
+  static constexpr const char* kUnits[] = {"ns", "us", "ms", "s"};
+  auto value = seconds * 1e9;
+  int unit = 0;
+  while (value >= 1000 && unit < 3) {
+    value /= 1000;
+    ++unit;
+  }
+  return fmt::format("{:.{}f} {}", value, value < 10 ? 2 : value < 100 ? 1 : 0, kUnits[unit]);
+}
+
+std::vector<Algorithm> comparable(Op op, const Fabric& fabric) {
+  auto algorithms = algorithms_for(op);
+  const bool two_levels = fabric.hosts() > 1 && fabric.ranks_of_group(0) > 1;
+  std::erase_if(algorithms, [&](Algorithm algorithm) { return algorithm == Algorithm::hybrid && !two_levels; });
+  return algorithms;
+}
+
+Result<PriceMap> map_prices(const std::vector<Algorithm>& algorithms, Op op, int ranks, const Network& network) {
+  PriceMap map{.title = network.name,
+               .op = op,
+               .bytes = {},
+               .ranks = {},
+               .cells = {},
+               .asked_ranks = ranks,
+               .algorithms = algorithms,
+               .seconds = std::vector<std::vector<double>>(algorithms.size())};
+  for (std::size_t bytes = 1 << 10; bytes <= std::size_t{1} << 30; bytes *= 4) {
+    map.bytes.push_back(bytes);
+  }
+  for (int count = 2; count < ranks; count *= 2) {
+    map.ranks.push_back(count);
+  }
+  map.ranks.push_back(ranks);
+  const auto options = coarse();
+  for (const auto count : map.ranks) {
+    auto& row = map.cells.emplace_back();
+    if (auto good = check(network, count); !good) {
+      return good.error();
+    }
+    const auto here = comparable(op, Fabric(network, count));
+    for (const auto bytes : map.bytes) {
+      auto& cell = row.emplace_back();
+      for (std::size_t i = 0; i < algorithms.size(); ++i) {
+        if (algorithms.size() > 1 && std::find(here.begin(), here.end(), algorithms[i]) == here.end()) {
+          continue;
+        }
+        const auto one = cheapest({.op = op, .algorithm = algorithms[i], .ranks = count}, bytes, network, options);
+        if (!one) {
+          return one.error();
+        }
+        if (cell.seconds == 0 || one.value().seconds < cell.seconds) {
+          cell = {algorithms[i], one.value().seconds};
+        }
+        if (count == ranks) {
+          map.seconds[i].push_back(one.value().seconds);
+        }
+      }
+    }
+  }
+  return map;
+}
+
+}  // namespace tutti::plan

@@ -116,7 +116,7 @@ class Trouble(OnHosts):
     def test_a_late_rank_is_named(self):
         for folder in MPIS:
             with self.subTest(folder):
-                ends, output = self.ends(self.mpi(folder), (2, 2), ["late", "2"])
+                ends, output = self.ends(self.mpi(folder), (2, 2), ["late", "2"], code=None)  # MPI may end as it likes
                 self.assertEqual(sorted(ends), [0, 1, 2, 3], output)
                 for code, blamed, sentence in ends.values():
                     self.assertEqual((code, blamed), ("timed out", 2), output)

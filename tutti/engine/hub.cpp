@@ -114,7 +114,7 @@ void Hub::count_cores() {
   for (const auto* each : blocks_) {
     all |= each->cores;
   }
-  crowded_ = layout_.ranks > all.count();
+  crowded_ = waits_long_ || layout_.ranks > all.count();
 }
 
 Hub::Header& Hub::header() const { return *reinterpret_cast<Header*>(memory_); }

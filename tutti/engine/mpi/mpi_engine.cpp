@@ -154,6 +154,7 @@ Result<std::unique_ptr<Engine>> make_mpi_engine(const MpiGroup& group, Deadline 
     return near.error();
   }
   near.value()->hub().name_ranks(neighbours);
+  near.value()->hub().expect_long_waits();
   const auto communicator = make_communicator(group, deadline);
   if (!communicator) {
     return communicator.error();

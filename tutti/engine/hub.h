@@ -149,8 +149,8 @@ class Hub {
   /// have to share its cores with all of them.
   bool is_crowded() const { return crowded_.load(std::memory_order_relaxed); }
   memory::Patience patience() const { return is_crowded() ? memory::Patience::for_ranks(2, 1) : memory::Patience{}; }
-  /// From now on ranks wait for more than each other, and let others have the core meanwhile, whether they are crowded or
-  /// not. Before the first notice.
+  /// From now on ranks wait for more than each other, and let others have the core meanwhile, whether they are crowded
+  /// or not. Before the first notice.
   void expect_long_waits() { crowded_ = waits_long_ = true; }
   /// On which this rank may run; before its first notice.
   void tell_cores();

@@ -12,16 +12,6 @@ using plan::Buffer;
 using plan::PieceBytes;
 using plan::Step;
 
-struct PlanRunner::Running {
-  const Call& call;
-  Links& links;
-  PieceBytes bytes;
-  kernels::Reduction reduction;
-  bool even = true;  // all blocks are equally long
-  std::byte* scratch = nullptr;
-  std::byte* scaled = nullptr;  // inputs, one behind the other, when they were multiplied first
-};
-
 namespace {
 
 /// The first line in it.
@@ -64,11 +54,12 @@ PlanRunner::Channel& PlanRunner::channel_of(const Step& step) {
   return (step.kind == Step::Kind::send ? sends_ : receives_)[to_index(step.peer)];
 }
 
-std::byte* PlanRunner::address(const Running& running, plan::Span span) const {
+std::byte* PlanRunner::address(plan::Span span) const {
+  const auto& running = running_;
   if (span.buffer == Buffer::scratch) {
     return running.scratch + span.begin * running.bytes.each;
   }
-  const auto& call = running.call;
+  const auto& call = *running.call;
   const auto block = span.begin / shape_.pieces;
   const auto offset = running.bytes.begin(span.begin % shape_.pieces);
   // Who has a block to broadcast has it already: there is no other place for it.
@@ -90,12 +81,13 @@ bool is_even(const Call& call, std::size_t bytes) {
 
 }  // namespace
 
-std::size_t PlanRunner::length(const Running& running, const Step& step) const {
+std::size_t PlanRunner::length(const Step& step) const {
+  const auto& running = running_;
   if (running.even) {
     return running.bytes.length(step.like, step.span.count);
   }
   require(shape_.pieces == 1 && step.span.count == 1, "blocks of different lengths move one by one, undivided");
-  const auto& call = running.call;
+  const auto& call = *running.call;
   switch (step.span.buffer) {
     case Buffer::input: return call.in[step.span.begin].size();
     case Buffer::output: return call.out[step.span.begin].size();
@@ -104,30 +96,47 @@ std::size_t PlanRunner::length(const Running& running, const Step& step) const {
   return 0;
 }
 
-Status PlanRunner::run(const Call& call, Links& links, const Doing& doing, Deadline deadline) {
-  Running running{.call = call,
-                  .links = links,
-                  .bytes = PieceBytes(doing.card.bytes, shape_.pieces),
-                  .reduction = {.op = call.reduce, .dtype = call.dtype},
-                  .even = is_even(call, doing.card.bytes)};
-  running.scratch = aligned(scratch_, program_.scratch_pieces * running.bytes.each);
-  if (plan::reduces(shape_.op) && call.reduce == kernels::ReduceOp::premul_sum) {
-    scale_inputs(running);
+void PlanRunner::begin(const Call& call, Links& links, const Doing& doing) {
+  const bool reduces = plan::reduces(shape_.op);
+  running_ = {.call = &call,
+              .links = &links,
+              .doing = &doing,
+              .bytes = plan::PieceBytes(doing.card.bytes, shape_.pieces),
+              .reduction = {.op = call.reduce, .dtype = call.dtype},
+              .averages = reduces && call.reduce == kernels::ReduceOp::avg,
+              .even = is_even(call, doing.card.bytes)};
+  running_.scratch = aligned(scratch_, program_.scratch_pieces * running_.bytes.each);
+  if (reduces && call.reduce == kernels::ReduceOp::premul_sum) {
+    scale_inputs();
   }
-  const bool averages = plan::reduces(shape_.op) && call.reduce == kernels::ReduceOp::avg;
-  if (averages) {
-    running.reduction.op = kernels::ReduceOp::sum;
+  if (running_.averages) {
+    running_.reduction.op = kernels::ReduceOp::sum;
   }
-  auto status = run_steps(running, doing, deadline);
-  if (status && averages) {
-    divide_outputs(running);
+  prepare();
+  start_open();
+}
+
+Status PlanRunner::finish(Deadline deadline) {
+  while (unfinished_ != 0) {
+    over_.clear();
+    if (auto moved = running_.links->advance(over_, *running_.doing, deadline); !moved) {
+      return moved;
+    }
+    for (const auto number : over_) {
+      end_step(number);
+    }
+    start_open();
   }
-  return status;
+  if (running_.averages) {
+    divide_outputs();
+  }
+  return {};
 }
 
 /// Sums of sums: each rank's own contribution is multiplied before it goes anywhere.
-void PlanRunner::scale_inputs(Running& running) {
-  const auto& call = running.call;
+void PlanRunner::scale_inputs() {
+  auto& running = running_;
+  const auto& call = *running.call;
   std::size_t total = 0;
   scaled_at_.clear();
   for (const auto& block : call.in) {
@@ -144,17 +153,18 @@ void PlanRunner::scale_inputs(Running& running) {
   running.reduction.op = kernels::ReduceOp::sum;
 }
 
-void PlanRunner::divide_outputs(const Running& running) const {
-  for (const auto& block : running.call.out) {
+void PlanRunner::divide_outputs() const {
+  const auto& running = running_;
+  for (const auto& block : running.call->out) {
     const std::byte* from = block.data();
     auto* const to = block.data();
     kernels::reduce(
-        {.op = kernels::ReduceOp::avg, .dtype = running.call.dtype, .divisor = static_cast<std::size_t>(shape_.ranks)},
-        {&from, 1}, {&to, 1}, kernels::count_of(running.call.dtype, block.size()));
+        {.op = kernels::ReduceOp::avg, .dtype = running.call->dtype, .divisor = static_cast<std::size_t>(shape_.ranks)},
+        {&from, 1}, {&to, 1}, kernels::count_of(running.call->dtype, block.size()));
   }
 }
 
-Status PlanRunner::run_steps(Running& running, const Doing& doing, Deadline deadline) {
+void PlanRunner::prepare() {
   waits_ = waits_at_first_;
   ready_.assign(program_.steps.size(), false);
   unfinished_ = program_.steps.size();
@@ -169,60 +179,52 @@ Status PlanRunner::run_steps(Running& running, const Doing& doing, Deadline dead
       open_.push_back(i);
     }
   }
-  for (;;) {
-    while (!open_.empty()) {
-      const auto number = open_.back();
-      open_.pop_back();
-      start(running, number);
-    }
-    if (unfinished_ == 0) {
-      return {};
-    }
-    over_.clear();
-    if (auto moved = running.links.advance(over_, doing, deadline); !moved) {
-      return moved;
-    }
-    for (const auto number : over_) {
-      finish(number);
-    }
+}
+
+void PlanRunner::start_open() {
+  while (!open_.empty()) {
+    const auto number = open_.back();
+    open_.pop_back();
+    start(number);
   }
 }
 
-void PlanRunner::start(Running& running, std::uint32_t number) {
+void PlanRunner::start(std::uint32_t number) {
   const auto& step = program_.steps[number];
   if (step.kind == Step::Kind::combine) {
-    combine(running, step);
-    finish(number);
+    combine(step);
+    end_step(number);
     return;
   }
   ready_[number] = true;
-  begin_messages(running, channel_of(step));
+  begin_messages(channel_of(step));
 }
 
-void PlanRunner::begin_messages(Running& running, Channel& channel) {
+void PlanRunner::begin_messages(Channel& channel) {
   while (channel.next < channel.steps.size() && ready_[channel.steps[channel.next]]) {
     const auto number = channel.steps[channel.next++];
     const auto& step = program_.steps[number];
-    const auto length = this->length(running, step);
+    const auto length = this->length(step);
     if (length == 0) {
-      finish(number);  // both ends know
+      end_step(number);  // both ends know
     } else if (step.kind == Step::Kind::send) {
-      running.links.send(step.peer, {address(running, step.span), length}, number);
+      running_.links->send(step.peer, {address(step.span), length}, number);
     } else {
-      running.links.receive(step.peer, {address(running, step.span), length}, number);
+      running_.links->receive(step.peer, {address(step.span), length}, number);
     }
   }
 }
 
-void PlanRunner::combine(Running& running, const Step& step) {
-  const auto length = this->length(running, step);
+void PlanRunner::combine(const Step& step) {
+  const auto& running = running_;
+  const auto length = this->length(step);
   if (length == 0) {
     return;
   }
-  auto* const to = address(running, step.span);
+  auto* const to = address(step.span);
   sources_.clear();
   for (const auto& source : program_.sources_of(step)) {
-    sources_.push_back(address(running, source));
+    sources_.push_back(address(source));
   }
   if (sources_.size() == 1) {
     if (sources_[0] != to) {
@@ -230,10 +232,10 @@ void PlanRunner::combine(Running& running, const Step& step) {
     }
     return;
   }
-  kernels::reduce(running.reduction, sources_, {&to, 1}, kernels::count_of(running.call.dtype, length));
+  kernels::reduce(running.reduction, sources_, {&to, 1}, kernels::count_of(running.call->dtype, length));
 }
 
-void PlanRunner::finish(std::uint32_t number) {
+void PlanRunner::end_step(std::uint32_t number) {
   --unfinished_;
   for (auto i = first_waiting_[number]; i < first_waiting_[number + 1]; ++i) {
     if (--waits_[waiting_[i]] == 0) {

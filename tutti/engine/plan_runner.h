@@ -4,6 +4,7 @@
 
 #include "tutti/engine/hub.h"
 #include "tutti/engine/links.h"
+#include "tutti/plan/piece_bytes.h"
 #include "tutti/plan/plan.h"
 
 namespace tutti::engine {
@@ -15,7 +16,15 @@ class PlanRunner {
 
   /// Runs it for a call that all ranks agree on. Where its blocks differ in length, none may be divided, and no step
   /// may move several of them: as in direct plans. Blocks.
-  Status run(const Call& call, Links& links, const Doing& doing, Deadline deadline);
+  Status run(const Call& call, Links& links, const Doing& doing, Deadline deadline) {
+    begin(call, links, doing);
+    return finish(deadline);
+  }
+
+  /// The two halves of it: what can begin without waiting, and the rest. In between, what was given must stay, and
+  /// nothing else may go over these links.
+  void begin(const Call& call, Links& links, const Doing& doing);
+  Status finish(Deadline deadline);
 
  private:
   /// Messages of one direction between this rank and a peer: begun in the order of the program.
@@ -23,18 +32,30 @@ class PlanRunner {
     std::vector<std::uint32_t> steps;
     std::size_t next = 0;
   };
-  struct Running;
+  /// The call that is being run.
+  struct Running {
+    const Call* call = nullptr;
+    Links* links = nullptr;
+    const Doing* doing = nullptr;
+    plan::PieceBytes bytes{0, 1};
+    kernels::Reduction reduction;
+    bool averages = false;
+    bool even = true;  // all blocks are equally long
+    std::byte* scratch = nullptr;
+    std::byte* scaled = nullptr;  // inputs, one behind the other, when they were multiplied first
+  };
 
   Channel& channel_of(const plan::Step& step);
-  void start(Running& running, std::uint32_t number);
-  void begin_messages(Running& running, Channel& channel);
-  void combine(Running& running, const plan::Step& step);
-  Status run_steps(Running& running, const Doing& doing, Deadline deadline);
-  void scale_inputs(Running& running);
-  void divide_outputs(const Running& running) const;
-  void finish(std::uint32_t number);
-  std::byte* address(const Running& running, plan::Span span) const;
-  std::size_t length(const Running& running, const plan::Step& step) const;
+  void prepare();
+  void start_open();
+  void start(std::uint32_t number);
+  void begin_messages(Channel& channel);
+  void combine(const plan::Step& step);
+  void scale_inputs();
+  void divide_outputs() const;
+  void end_step(std::uint32_t number);
+  std::byte* address(plan::Span span) const;
+  std::size_t length(const plan::Step& step) const;
 
   const plan::Shape shape_;
   const plan::Program program_;
@@ -45,6 +66,7 @@ class PlanRunner {
   std::vector<Channel> sends_;  // by peer
   std::vector<Channel> receives_;
   // Of one run; kept, so that the next needs no memory.
+  Running running_;
   std::vector<std::uint32_t> waits_;
   std::vector<bool> ready_;
   std::vector<std::uint32_t> open_;  // may begin

@@ -48,7 +48,14 @@ class Across {
   Status small_sum(const Running& running);
   Status reduce_near(const Running& running, Block to);
   Status large_sum(const Running& running);
-  Status add_between_hosts(const Running& running, Block slice);
+  using Segments = std::vector<std::size_t>;
+  Segments segments_of(std::size_t bytes) const;
+  static Block segment_of(Block whole, const Segments& segments, std::size_t index);
+  Status scatter_near(const Running& running, const Segments& segments, std::size_t index);
+  Status gather_near(const Running& running, const Segments& segments, std::size_t index);
+  PlanRunner& runner_between_hosts(std::size_t bytes);
+  void begin_between_hosts(const Running& running, const Segments& segments, std::size_t index);
+  Status finish_between_hosts(const Running& running, const Segments& segments, std::size_t index);
   Block slice_of(Block whole, std::size_t index) const;
   void take_input(const Call& call, std::byte* to) const;
   void finish_sum(const Call& call, const std::byte* from, Block to) const;
@@ -74,6 +81,11 @@ class Across {
   Planned uneven_;
   std::map<std::pair<plan::Algorithm, unsigned>, PlanRunner> outer_;  // between hosts, by algorithm and chunks
   LeaderLinks leader_links_;
+  struct {  // what is under way between hosts
+    Call call;
+    Doing doing;
+    PlanRunner* runner = nullptr;
+  } between_;
   Widened widened_;
   std::vector<std::byte> message_;
   std::uint64_t sequence_ = 0;

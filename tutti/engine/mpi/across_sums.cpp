@@ -107,69 +107,134 @@ Block Across::slice_of(Block whole, std::size_t index) const {
                                          : whole.subspan(whole.size(), 0);
 }
 
-/// Inside of the host every rank adds up a slice, and adds it to that of its like on other hosts.
+/// Inside of the host every rank adds up a slice, and adds it to that of its like on other hosts. Of a long one, a
+/// segment is between hosts while the next is added up inside, and the last one spread.
 Status Across::large_sum(const Running& running) {
+  const auto segments = segments_of(running.call.out[0].size());
+  const auto parts = segments.size() - 1;
+  auto status = scatter_near(running, segments, 0);
+  for (std::size_t i = 0; i < parts && status; ++i) {
+    if (i == 0) {
+      begin_between_hosts(running, segments, 0);
+    }
+    if (i + 1 < parts) {
+      status = scatter_near(running, segments, i + 1);
+    }
+    if (status) {
+      status = finish_between_hosts(running, segments, i);
+    }
+    if (status && i + 1 < parts) {
+      begin_between_hosts(running, segments, i + 1);
+    }
+    if (status) {
+      status = gather_near(running, segments, i);
+    }
+  }
+  if (!status) {
+    links_.forget();
+  }
+  return status;
+}
+
+/// Where segments begin, and where the last one ends. Short ones: while ranks of a host are busy with each other,
+/// nobody moves what is between hosts, and the network has no more to do than what it was given before.
+Across::Segments Across::segments_of(std::size_t bytes) const {
+  constexpr std::size_t kSlice = std::size_t{512} << 10;  // of each rank that adds up between hosts
+  const auto each = kSlice * std::max<std::size_t>(wires_.members.fewest(), 2);
+  Segments segments{0};
+  while (segments.back() + each + each / 2 < bytes) {
+    segments.push_back(segments.back() + each);
+  }
+  segments.push_back(bytes);
+  return segments;
+}
+
+Block Across::segment_of(Block whole, const Segments& segments, std::size_t index) {
+  return whole.subspan(segments[index], segments[index + 1] - segments[index]);
+}
+
+/// This rank's part of a segment of the sum of the ranks here.
+Status Across::scatter_near(const Running& running, const Segments& segments, std::size_t index) {
   const auto& call = running.call;
-  const auto out = call.out[0];
-  const auto mine = slice_of(out, to_index(local()));
-  const Collectives::Part part{.whole = running.doing, .mark = 1};
+  const Block all(const_cast<std::byte*>(call.in[0].data()), call.in[0].size());  // only read
+  const auto in = segment_of(all, segments, index);
+  const auto out = segment_of(call.out[0], segments, index);
+  Call scatter{.op = Op::reduce_scatter,
+               .dtype = call.dtype,
+               .reduce = inside(call.reduce),
+               .factor = call.factor,
+               .site = call.site};
   if (near_ranks() == 1) {
-    take_input(call, out.data());
-  } else {
-    Call scatter{.op = Op::reduce_scatter,
-                 .dtype = call.dtype,
-                 .reduce = inside(call.reduce),
-                 .factor = call.factor,
-                 .site = call.site};
-    const Block in(const_cast<std::byte*>(call.in[0].data()), call.in[0].size());  // only read
-    for (std::size_t rank = 0; rank < near_ranks(); ++rank) {
-      scatter.in.push_back(slice_of(in, rank));
-    }
-    scatter.out = {mine};
-    if (auto scattered = near_.run_part(scatter, part, running.deadline); !scattered) {
-      return scattered;
-    }
+    scatter.in = {ConstBlock(in)};
+    take_input(scatter, out.data());
+    return {};
   }
-  if (!mine.empty()) {
-    if (auto added = add_between_hosts(running, mine); !added) {
-      return added;
-    }
-    if (call.reduce == ReduceOp::avg) {
-      finish_sum(call, mine.data(), mine);
-    }
+  for (std::size_t rank = 0; rank < near_ranks(); ++rank) {
+    scatter.in.push_back(slice_of(in, rank));
   }
+  scatter.out = {slice_of(out, to_index(local()))};
+  return near_.run_part(scatter, {.whole = running.doing, .mark = 1}, running.deadline);
+}
+
+Status Across::gather_near(const Running& running, const Segments& segments, std::size_t index) {
   if (near_ranks() == 1) {
     return {};
   }
-  Call gather{.op = Op::all_gather, .dtype = call.dtype, .site = call.site};
-  gather.in = {ConstBlock(mine)};
+  const auto out = segment_of(running.call.out[0], segments, index);
+  Call gather{.op = Op::all_gather, .dtype = running.call.dtype, .site = running.call.site};
+  gather.in = {ConstBlock(slice_of(out, to_index(local())))};
   for (std::size_t rank = 0; rank < near_ranks(); ++rank) {
     gather.out.push_back(slice_of(out, rank));
   }
-  return near_.run_part(gather, part, later(running.deadline));
+  return near_.run_part(gather, {.whole = running.doing, .mark = 1}, later(running.deadline));
 }
 
-Status Across::add_between_hosts(const Running& running, Block slice) {
+/// By which plan so many bytes are added up between hosts.
+PlanRunner& Across::runner_between_hosts(std::size_t bytes) {
   constexpr std::size_t kChunk = std::size_t{512} << 10;
   constexpr std::size_t kMostChunks = 32;
   constexpr std::size_t kLong = std::size_t{1} << 20;
   const auto hosts = wires_.members.hosts();
-  const auto algorithm = hosts > 2 && slice.size() >= kLong ? plan::Algorithm::ring : plan::Algorithm::halving_doubling;
-  const auto chunks = static_cast<unsigned>(std::clamp<std::size_t>(slice.size() / kChunk, 1, kMostChunks));
-  auto found = outer_.find({algorithm, chunks});
-  if (found == outer_.end()) {
-    const plan::Request request{.op = plan::Op::all_reduce, .algorithm = algorithm, .ranks = hosts, .chunks = chunks};
-    found =
-        outer_
-            .emplace(std::piecewise_construct, std::forward_as_tuple(algorithm, chunks),
-                     std::forward_as_tuple(plan::shape_of(request).value(), plan::build(request, Rank{host()}).value()))
-            .first;
+  // Two hosts swap all they have: nothing waits for anything. More would send the same things around too often.
+  const auto algorithm = hosts == 2       ? plan::Algorithm::recursive_doubling
+                         : bytes >= kLong ? plan::Algorithm::ring
+                                          : plan::Algorithm::halving_doubling;
+  const auto chunks = static_cast<unsigned>(std::clamp<std::size_t>(bytes / kChunk, 1, kMostChunks));
+  const auto found = outer_.find({algorithm, chunks});
+  if (found != outer_.end()) {
+    return found->second;
   }
-  Call call{.op = Op::all_reduce, .dtype = running.call.dtype, .reduce = between(running.call.reduce)};
-  call.in = {ConstBlock(slice)};
-  call.out = {slice};
-  const Doing part{.card = make_card(call), .sequence = running.doing.sequence, .whole = &running.doing};
-  return found->second.run(call, leader_links_, part, running.deadline);
+  const plan::Request request{.op = plan::Op::all_reduce, .algorithm = algorithm, .ranks = hosts, .chunks = chunks};
+  return outer_
+      .emplace(std::piecewise_construct, std::forward_as_tuple(algorithm, chunks),
+               std::forward_as_tuple(plan::shape_of(request).value(), plan::build(request, Rank{host()}).value()))
+      .first->second;
+}
+
+void Across::begin_between_hosts(const Running& running, const Segments& segments, std::size_t index) {
+  const auto slice = slice_of(segment_of(running.call.out[0], segments, index), to_index(local()));
+  between_.runner = nullptr;
+  if (slice.empty()) {
+    return;
+  }
+  between_.call = {.op = Op::all_reduce, .dtype = running.call.dtype, .reduce = between(running.call.reduce)};
+  between_.call.in = {ConstBlock(slice)};
+  between_.call.out = {slice};
+  between_.doing = {.card = make_card(between_.call), .sequence = running.doing.sequence, .whole = &running.doing};
+  between_.runner = &runner_between_hosts(slice.size());
+  between_.runner->begin(between_.call, leader_links_, between_.doing);
+}
+
+Status Across::finish_between_hosts(const Running& running, const Segments& segments, std::size_t index) {
+  if (between_.runner == nullptr) {
+    return {};
+  }
+  auto status = between_.runner->finish(running.deadline);
+  if (status && running.call.reduce == ReduceOp::avg) {
+    const auto slice = slice_of(segment_of(running.call.out[0], segments, index), to_index(local()));
+    finish_sum(running.call, slice.data(), slice);
+  }
+  return status;
 }
 
 }  // namespace tutti::engine::mpi

@@ -67,7 +67,7 @@ std::vector<Rank> MixedLinks::awaited() const {
   return ranks;
 }
 
-Error MixedLinks::give_up(const Error& why) {
+void MixedLinks::forget() {
   near_.forget();
   (void)wires_.library->call([&] {
     far_->cancel_all();
@@ -75,6 +75,10 @@ Error MixedLinks::give_up(const Error& why) {
   });
   pending_.clear();
   error_ = 0;
+}
+
+Error MixedLinks::give_up(const Error& why) {
+  forget();
   wires_.hub.fail(why);
   return why;
 }

@@ -28,6 +28,9 @@ class MixedLinks final : public Links {
   Status advance(std::vector<std::uint32_t>& over, const Doing& doing, Deadline deadline) override;
   const std::vector<Sent>& sent() const override { return sent_; }
 
+  /// Everything that was begun: nothing is touched any more. The group is of no more use then.
+  void forget();
+
  private:
   bool is_near(Rank peer) const { return wires_.members[peer].host == wires_.members[wires_.me].host; }
   void note(int error);

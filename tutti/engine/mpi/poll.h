@@ -24,8 +24,8 @@ class Pause {
 /// the group.
 std::optional<Error> reason_to_stop(Hub& hub, const std::vector<Rank>& missing, const Doing& doing, Deadline deadline);
 
-/// What to make of an error of MPI while others were waited for: mostly one of them is gone, and whoever knows which gets
-/// a moment to say so.
+/// What to make of an error of MPI while others were waited for: mostly one of them is gone, and whoever knows which
+/// gets a moment to say so.
 Error explain_failure(Hub& hub, const Library& library, int code, const std::vector<Rank>& missing, const Doing& doing);
 
 }  // namespace tutti::engine::mpi

@@ -1,4 +1,5 @@
-// What ranks on several hosts do when something goes wrong; each says how it ended, in one line. The first word names what:
+// What ranks on several hosts do when something goes wrong; each says how it ended, in one line. The first word names
+// what:
 //   sums            sums of many sizes and types, right to the last bit
 //   kill RANK       that rank dies in the middle, and the others' sums end with an error
 //   late RANK       that rank comes five seconds after a deadline of one

@@ -1,9 +1,9 @@
-// A program that uses MPI itself and trains on the side: it initializes MPI, keeps half of the ranks for something else, and
-// gives Tutti a communicator of the other half, numbered backwards. Compiled against each MPI.
-#include <tutti/mpi.h>
-
+// A program that uses MPI itself and trains on the side: it initializes MPI, keeps half of the ranks for something
+// else, and gives Tutti a communicator of the other half, numbered backwards. Compiled against each MPI.
 #include <cstdio>
 #include <cstring>
+
+#include <tutti/mpi.h>
 
 namespace {
 

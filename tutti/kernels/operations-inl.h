@@ -143,9 +143,9 @@ void reduce_float(const Reduction& reduction, const Buffers& buffers) {
     case ReduceOp::premul_sum: return reduce_with<C>(PremultipliedSum(reduction.factors), buffers);
     case ReduceOp::band:
     case ReduceOp::bor:
-    case ReduceOp::bxor: return;  // can_reduce lets nobody come here
-    case ReduceOp::reproducible_sum:
-    case ReduceOp::reproducible_avg: return;  // they have kernels of their own
+    case ReduceOp::bxor:              // can_reduce lets nobody come here
+    case ReduceOp::reproducible_sum:  // these have kernels of their own
+    case ReduceOp::reproducible_avg: return;
   }
 }
 

@@ -77,9 +77,10 @@ class ApartEngine final : public Engine {
   static constexpr std::chrono::milliseconds kSlice{200};
 
   Error cannot(std::string_view what) const {
-    return {Code::unsupported, fmt::format("{}: the ranks of group '{}' are on different hosts, and there is no MPI between "
-                                           "them ({}); start the job with mpirun, or use a group of one host's ranks",
-                                           what, group_, why_)};
+    return {Code::unsupported,
+            fmt::format("{}: the ranks of group '{}' are on different hosts, and there is no MPI between "
+                        "them ({}); start the job with mpirun, or use a group of one host's ranks",
+                        what, group_, why_)};
   }
 
   std::shared_ptr<rendezvous::Store> store_;

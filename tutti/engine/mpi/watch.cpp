@@ -1,5 +1,6 @@
 #include "tutti/engine/mpi/watch.h"
 
+#include <algorithm>
 #include <charconv>
 #include <condition_variable>
 #include <mutex>
@@ -24,7 +25,7 @@ Error unpack_error(const std::string& text) {
   int rank = -1;
   const auto* end = text.data() + text.size();
   const auto first = std::from_chars(text.data(), end, code);
-  const auto second = first.ptr < end ? std::from_chars(first.ptr + 1, end, rank) : first;
+  const auto second = std::from_chars(std::min(first.ptr + 1, end), end, rank);
   if (first.ec != std::errc() || second.ec != std::errc() || code < 0 || code > static_cast<int>(Code::protocol)) {
     return {Code::protocol, "a rank told of an error in a way that cannot be read"};
   }

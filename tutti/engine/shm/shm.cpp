@@ -90,7 +90,7 @@ Result<memory::Arena> take_from_maker(rendezvous::Store& store, const std::strin
 }  // namespace
 
 Result<std::unique_ptr<SharedEngine>> make_shm_engine(rendezvous::Store& store, const std::string& group, Rank rank,
-                                                int ranks, Deadline deadline) {
+                                                      int ranks, Deadline deadline) {
   const auto layout = HubLayout::for_ranks(ranks);
   auto arena =
       rank == Rank{0} ? make_and_give(store, group, layout, deadline) : take_from_maker(store, group, layout, deadline);

@@ -15,6 +15,6 @@ namespace tutti::engine {
 /// other group of the store has or had; it blocks until all of them are there, or until the deadline.
 /// Rank 0 makes the memory and hands it to the others over a unix socket that it announces in the store.
 Result<std::unique_ptr<SharedEngine>> make_shm_engine(rendezvous::Store& store, const std::string& group, Rank rank,
-                                                int ranks, Deadline deadline);
+                                                      int ranks, Deadline deadline);
 
 }  // namespace tutti::engine

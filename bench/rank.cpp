@@ -78,8 +78,11 @@ struct Trial {
 
 class Trials {
  public:
-  Trials(const Group& group, const std::string& dtype, bool symmetric)
-      : group_(group.blocking()), type_(type_of(dtype)), symmetric_(symmetric) {}
+  Trials(const Group& group, const std::string& dtype, bool symmetric, bool reproducible)
+      : group_(group.blocking()),
+        type_(type_of(dtype)),
+        symmetric_(symmetric),
+        sum_(reproducible ? tutti::ReduceOp::reproducible_sum : tutti::ReduceOp::sum) {}
 
   Trial make(const std::string& op, std::size_t bytes) const {
     const auto size = static_cast<int64_t>(group_.size());
@@ -96,9 +99,9 @@ class Trials {
       Trial trial{.tensors = {data}, .bytes = data.nbytes()};
       trial.fill = [=] { data.fill_(me == 0 || op != "broadcast" ? 1 : 0); };
       if (op == "all_reduce") {
-        trial.run = [=] { group.all_reduce(data); };
+        trial.run = [=, this] { group.all_reduce(data, sum_); };
       } else if (op == "reduce") {
-        trial.run = [=] { group.reduce(data, Rank{0}); };
+        trial.run = [=, this] { group.reduce(data, Rank{0}, sum_); };
       } else {
         trial.run = [=] { group.broadcast(data); };
       }
@@ -123,7 +126,7 @@ class Trials {
     if (op == "all_gather") {
       trial.run = [=] { group.all_gather(out, in); };
     } else if (op == "reduce_scatter") {
-      trial.run = [=] { group.reduce_scatter(out, in); };
+      trial.run = [=, this] { group.reduce_scatter(out, in, sum_); };
     } else if (op == "all_to_all") {
       trial.run = [=] { group.all_to_all(out, in); };
     } else if (op == "gather") {
@@ -153,6 +156,7 @@ class Trials {
   Group group_;
   at::ScalarType type_;
   bool symmetric_;
+  tutti::ReduceOp sum_;
 };
 
 bench::Line measure_size(GroupWorld& world, const bench::Options& options, const std::string& memory,
@@ -194,7 +198,7 @@ int bench_main(const bench::Options& options, const bench::ReportOptions& report
   std::vector<bench::Line> lines;
   const auto sizes = options.op == "barrier" ? std::vector<std::size_t>{0} : options.sizes;
   for (const auto& memory : report.memories) {
-    const Trials trials(world.group(), options.dtype, memory == "symmetric");
+    const Trials trials(world.group(), options.dtype, memory == "symmetric", report.reproducible);
     for (const auto size : sizes) {
       lines.push_back(measure_size(ranks, options, memory, trials.make(options.op, size)));
       if (ranks.rank() == 0) {

@@ -52,6 +52,7 @@ int bench_command(const std::vector<std::string>& arguments) {
   double seconds = 1;
   bool json = false;
   bool touch = false;
+  bool reproducible = false;
   app.add_option("operation", op,
                  "all_reduce, reduce, broadcast, all_gather, reduce_scatter, all_to_all, gather, scatter, barrier");
   app.add_option("-n,--ranks", run.ranks, "Number of ranks (2)");
@@ -62,6 +63,7 @@ int bench_command(const std::vector<std::string>& arguments) {
   app.add_option("--seconds", seconds, "Time for each size (1)")->check(CLI::PositiveNumber);
   app.add_option("--bind", run.bind, "Tie ranks to cores or NUMA nodes: core, numa, none (none)");
   app.add_flag("--touch", touch, "Write the tensors anew before each operation, as a training step does");
+  app.add_flag("--reproducible", reproducible, "Sums whose bits depend on the addends alone (docs/reproducible.md)");
   app.add_flag("--json", json, "Print an array of objects instead of a table");
   app.add_option("--plot", plot, "Write bus bandwidth over size as an SVG to this file");
   app.footer(kExamples);
@@ -87,6 +89,9 @@ int bench_command(const std::vector<std::string>& arguments) {
                                    touch ? "yes" : "no"};
   if (json) {
     command.emplace_back("--json");
+  }
+  if (reproducible) {
+    command.emplace_back("--reproducible");
   }
   if (!plot.empty()) {
     command.insert(command.end(), {"--plot", plot});

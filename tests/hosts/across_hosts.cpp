@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <string>
 #include <thread>
 
@@ -18,9 +19,15 @@ namespace {
 
 using namespace std::chrono_literals;
 
+/// Also into a file of the rank's own in the folder ACROSS_HOSTS_OUT: a launcher whose job fails may drop what ranks
+/// say.
 void say(const tutti::World& world, const std::string& text) {
-  std::printf("rank %d: %s\n", tutti::to_int(world.rank()), text.c_str());
+  const auto line = "rank " + std::to_string(tutti::to_int(world.rank())) + ": " + text + "\n";
+  std::fputs(line.c_str(), stdout);
   std::fflush(stdout);
+  if (const char* folder = std::getenv("ACROSS_HOSTS_OUT")) {
+    std::ofstream(std::string(folder) + "/rank-" + std::to_string(tutti::to_int(world.rank())), std::ios::app) << line;
+  }
 }
 
 void say_end(const tutti::World& world, const tutti::Exception& error) {
@@ -72,14 +79,11 @@ int run(const tutti::World& world, const std::string& what, int who) {
     return sums(world);
   }
   if (what == "kill") {
-    for (int i = 0; i < 3; ++i) {
-      group.all_reduce(tensor).wait();
-    }
-    if (me) {
-      std::raise(SIGKILL);
-    }
     return expect_failure(world, [&] {
-      for (;;) {
+      for (int i = 0;; ++i) {
+        if (me && i == 3) {
+          std::raise(SIGKILL);
+        }
         group.all_reduce(tensor).wait();
       }
     });

@@ -9,6 +9,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import unittest
@@ -47,13 +48,20 @@ class OnHosts(unittest.TestCase):
                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
     def run_job(self, mpi, ranks, program, options=(), **variables):
-        job = self.start(mpi, ranks, program, options, **variables)
-        try:
-            output, _ = job.communicate(timeout=150)
-        except subprocess.TimeoutExpired:
-            job.kill()
-            output, _ = job.communicate()
-            self.fail(f"hangs: {output}")
+        for attempt in range(2):
+            job = self.start(mpi, ranks, program, options, **variables)
+            try:
+                output, _ = job.communicate(timeout=150)
+            except subprocess.TimeoutExpired:
+                self.cluster.end_all()
+                output, _ = job.communicate()
+                self.fail(f"hangs: {output}")
+            # After a job that was killed, Open MPI's start hangs once in some dozen times: before anything of ours begins.
+            if attempt == 0 and "the deadline passed in MPI_Init_thread" in output:
+                print(f"{mpi.name} did not start, once more", file=sys.stderr)
+                self.cluster.end_all()
+                continue
+            break
         return job.returncode, output
 
     def conform(self, folder, ranks, **variables):
@@ -96,12 +104,21 @@ class Trouble(OnHosts):
     ENDED = re.compile(r"rank (\d+): ended with ([a-z ]+) because of rank (-?\d+): (.*)")
 
     def ends(self, mpi, ranks, words, options=(), code=0):
-        """How each rank ended: {rank: (code, rank to blame, sentence)}."""
-        status, output = self.run_job(mpi, ranks, [ARGUMENTS.across, *words], options)
-        if code is not None:
-            self.assertEqual(status, code, output)
-        ends = {int(m[1]): (m[2], int(m[3]), m[4]) for m in self.ENDED.finditer(output)}
-        return ends, output
+        """How each rank ended: {rank: (code, rank to blame, sentence)}; and all that was said."""
+        with tempfile.TemporaryDirectory() as folder:
+            status, output = self.run_job(mpi, ranks, [ARGUMENTS.across, *words], options, ACROSS_HOSTS_OUT=folder)
+            if code is not None:
+                self.assertEqual(status, code, output)
+            # A launcher may be gone before the ranks of a job that failed.
+            end = time.monotonic() + 20
+            while any(self.cluster.runs(number, "across_hosts") for number in range(3)) and time.monotonic() < end:
+                time.sleep(0.1)
+            said = ""
+            for name in sorted(os.listdir(folder)):
+                with open(os.path.join(folder, name), encoding="utf-8") as file:
+                    said += file.read()
+        ends = {int(m[1]): (m[2], int(m[3]), m[4]) for m in self.ENDED.finditer(said)}
+        return ends, said + output
 
     def test_a_death_is_named(self):
         for folder in MPIS:
@@ -128,7 +145,7 @@ class Trouble(OnHosts):
                 ends, output = self.ends(self.mpi("openmpi"), (2, 1), ["mismatch", odd])
                 self.assertEqual({code for code, _, _ in ends.values()}, {"mismatch"}, output)
                 self.assertEqual(len({sentence for _, _, sentence in ends.values()}), 1, output)
-                self.assertEqual(output.count("all sums right"), 3, output)
+                self.assertEqual(len(set(re.findall(r"rank \d+: all sums right", output))), 3, output)
 
     def test_an_abort_reaches_all(self):
         ends, output = self.ends(self.mpi("mpich"), (2, 2), ["abort", "3"])

@@ -56,27 +56,33 @@ std::unique_ptr<engine::Engine> GroupFactory::make_engine(const std::string& nam
 std::unique_ptr<engine::Engine> GroupFactory::make_far_engine(const std::string& name, Rank me,
                                                               const std::vector<std::string>& hosts,
                                                               Deadline deadline) {
-  const auto library = engine::mpi::Library::open({.wanted = options_.preferences.mpi,
-                                                   .launcher = options_.preferences.mpi_launcher,
-                                                   .communicator = options_.communicator},
-                                                  deadline);
-  const auto whereabouts = value_or_throw(exchange_whereabouts(
-      *options_.store, "tutti/mpi/" + name, me, static_cast<int>(hosts.size()),
-      library
-          ? Whereabouts{.job = library.value()->job(), .address = library.value()->rank(), .in_world = options_.rank}
-          : Whereabouts{.trouble = library.error().message},
-      deadline));
-  for (std::size_t rank = 0; rank < whereabouts.size(); ++rank) {
-    auto trouble = whereabouts[rank].trouble;
-    if (trouble.empty() && whereabouts[rank].job != whereabouts[0].job) {
-      trouble = "it is in another MPI world than rank 0";
+  const engine::mpi::LibraryOptions wanted{.wanted = options_.preferences.mpi,
+                                           .launcher = options_.preferences.mpi_launcher,
+                                           .communicator = options_.communicator};
+  const auto ranks = static_cast<int>(hosts.size());
+  const auto without = [&](const std::string& trouble) -> std::unique_ptr<engine::Engine> {
+    if (options_.preferences.engine == "mpi") {
+      throw Exception({Code::unsupported, "TUTTI_ENGINE=mpi: " + trouble});
     }
-    if (!trouble.empty()) {
-      trouble = fmt::format("rank {}: {}", rank, trouble);
-      if (options_.preferences.engine == "mpi") {
-        throw Exception({Code::unsupported, "TUTTI_ENGINE=mpi: " + trouble, to_rank(rank)});
-      }
-      return engine::make_apart_engine(options_.store, name, me, static_cast<int>(hosts.size()), trouble);
+    return engine::make_apart_engine(options_.store, name, me, ranks, trouble);
+  };
+  // First whether everybody has one: to initialize it is to wait for all.
+  const auto ready = engine::mpi::Library::prepare(wanted);
+  const auto readiness = value_or_throw(exchange_whereabouts(
+      *options_.store, "tutti/mpi-ready/" + name, me, ranks,
+      ready ? Whereabouts{.job = "ready"} : Whereabouts{.trouble = ready.error().message}, deadline));
+  for (std::size_t rank = 0; rank < readiness.size(); ++rank) {
+    if (!readiness[rank].trouble.empty()) {
+      return without(fmt::format("rank {}: {}", rank, readiness[rank].trouble));
+    }
+  }
+  const auto library = value_or_throw(engine::mpi::Library::open(wanted, deadline));
+  const auto whereabouts = value_or_throw(
+      exchange_whereabouts(*options_.store, "tutti/mpi/" + name, me, ranks,
+                           {.job = library->job(), .address = library->rank(), .in_world = options_.rank}, deadline));
+  for (std::size_t rank = 0; rank < whereabouts.size(); ++rank) {
+    if (whereabouts[rank].job != whereabouts[0].job) {
+      return without(fmt::format("rank {} is in another MPI world than rank 0", rank));
     }
   }
   auto separate = hosts;
@@ -89,7 +95,7 @@ std::unique_ptr<engine::Engine> GroupFactory::make_far_engine(const std::string&
     addresses.push_back(whereabouts[rank].address);
     in_world.push_back(whereabouts[rank].in_world);
   }
-  return value_or_throw(engine::make_mpi_engine({.library = library.value(),
+  return value_or_throw(engine::make_mpi_engine({.library = library,
                                                  .store = options_.store,
                                                  .name = name,
                                                  .members = engine::mpi::arrange(separate, addresses, in_world),
@@ -128,7 +134,7 @@ c10::intrusive_ptr<Backend> GroupFactory::make_backend(const std::string& name, 
     options.make_engine = [timeout, preferences = options_.preferences, communicator = options_.communicator](
                               c10::intrusive_ptr<c10d::Store> store, Rank rank, int ranks) {
       GroupFactory factory({.store = from_c10d(std::move(store)),
-                            .rank = rank,
+                            .rank = Rank{-1},  // not known here
                             .timeout = timeout,
                             .preferences = preferences,
                             .communicator = communicator});

@@ -9,7 +9,6 @@
 namespace tutti::engine {
 
 using plan::Buffer;
-using plan::PieceBytes;
 using plan::Step;
 
 namespace {

@@ -15,6 +15,7 @@ class Team {
 
   std::size_t size() const { return size_; }
   Rank at(std::size_t place) const {
+    require(size_ != 0, "a team has members");
     place %= size_;
     return members_.empty() ? to_rank((first_ + place) % size_) : members_[place];
   }

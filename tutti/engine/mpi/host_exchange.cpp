@@ -81,19 +81,28 @@ Status HostExchange::talk(int host, Way way, const Doing& doing, Deadline deadli
       return *why;
     }
   }
-  return error == 0 ? Status() : Status(explain_failure(wires_.hub, *wires_.library, error, {peer}, doing));
+  if (error == 0) {
+    return {};
+  }
+  (void)wires_.library->call([&] {
+    requests_->cancel_all();
+    return 0;
+  });
+  return explain_failure(wires_.hub, *wires_.library, error, {peer}, doing);
 }
 
 Error HostExchange::explain(const Greeting& first, const Greeting& second) const {
-  const std::array<CallView, 2> views{
-      CallView{.card = first.card, .in_bytes = {}, .out_bytes = {}, .rank = Rank{first.rank}},
-      CallView{.card = second.card, .in_bytes = {}, .out_bytes = {}, .rank = Rank{second.rank}}};
-  if (auto agreed = check_agreement(views, first.sequence); !agreed) {
-    return agreed.error();
+  auto compared = second;
+  compared.plan = first.plan;
+  if (compared.sequence == first.sequence && compared.agrees(first)) {
+    return {Code::mismatch,
+            fmt::format("{}: rank {} runs it by another plan than rank {}: choose the same one on all ranks",
+                        describe(first.card, first.sequence), second.rank, first.rank),
+            Rank{second.rank}};
   }
   return {Code::mismatch,
-          fmt::format("{}: rank {} runs it by another plan than rank {}: choose the same one on all ranks",
-                      describe(first.card, first.sequence), second.rank, first.rank),
+          fmt::format("ranks call different things: rank {} calls {}, rank {} calls {}", first.rank,
+                      describe(first.card, first.sequence), second.rank, describe(second.card, second.sequence)),
           Rank{second.rank}};
 }
 

@@ -28,20 +28,42 @@ Opened& opened() {
 
 }  // namespace
 
-Result<std::shared_ptr<Library>> Library::open(const LibraryOptions& options, Deadline deadline) {
-  auto& kept = opened();
-  const std::scoped_lock lock(kept.mutex);
-  if (kept.library) {
-    if (auto why = kept.library->unusable()) {
-      return *why;
-    }
-    return kept.library;
-  }
+Result<Api*> Library::load(const LibraryOptions& options) {
   const auto plugin = choose_plugin(find_plugins(), options.wanted, loaded_mpi(), options.launcher);
   if (!plugin) {
     return plugin.error();
   }
-  const auto api = load_plugin(plugin.value());
+  return load_plugin(plugin.value());
+}
+
+Status Library::prepare(const LibraryOptions& options) {
+  auto& kept = opened();
+  const std::scoped_lock lock(kept.mutex);
+  if (!kept.library) {
+    const auto api = load(options);
+    return api ? Status() : Status(api.error());
+  }
+  if (auto why = kept.library->unusable()) {
+    return *why;
+  }
+  if (kept.library->program_ != options.communicator) {
+    return Error{Code::unsupported,
+                 "Tutti works in one communicator of a process, and was given another one before: make groups of its "
+                 "world instead"};
+  }
+  return {};
+}
+
+Result<std::shared_ptr<Library>> Library::open(const LibraryOptions& options, Deadline deadline) {
+  if (auto ready = prepare(options); !ready) {
+    return ready.error();
+  }
+  auto& kept = opened();
+  const std::scoped_lock lock(kept.mutex);
+  if (kept.library) {
+    return kept.library;
+  }
+  const auto api = load(options);
   if (!api) {
     return api.error();
   }
@@ -56,6 +78,7 @@ Result<std::shared_ptr<Library>> Library::open(const LibraryOptions& options, De
 
 Status Library::start(const LibraryOptions& options, Deadline deadline) {
   version_ = api_->version();
+  program_ = options.communicator;
   if (api_->is_finalized()) {
     return Error{Code::unsupported, "the program has ended MPI (MPI_Finalize): what uses it has to come before"};
   }
@@ -79,6 +102,8 @@ int Library::make_base(std::optional<std::uint64_t> program) {
   }
   rank_ = api_->rank(base_);
   size_ = api_->size(base_);
+  highest_tag_ = api_->highest_tag();
+  started_ = true;
   std::random_device random;
   std::array<std::uint32_t, 4> job{random(), random(), random(), random()};
   const int error = api_->broadcast(base_, reinterpret_cast<std::byte*>(job.data()), sizeof job, 0);

@@ -29,6 +29,9 @@ struct LibraryOptions {
 /// until the process ends. Any thread; MPI itself is called by one at a time.
 class Library {
  public:
+  /// The part of `open` that waits for nobody: finds and loads MPI. Fails when there is none, saying what to do.
+  static Status prepare(const LibraryOptions& options);
+
   /// All ranks of MPI's world (or of the communicator) call it. Fails when there is no MPI to be had, saying what to
   /// do.
   static Result<std::shared_ptr<Library>> open(const LibraryOptions& options, Deadline deadline);
@@ -46,7 +49,7 @@ class Library {
       }
       std::this_thread::yield();
     }
-    return ended_ ? kUnusable : function();
+    return ended_ || (!ours_ && started_ && api_->is_finalized()) ? kUnusable : function();
   }
   static constexpr int kUnusable = -1;
 
@@ -54,6 +57,7 @@ class Library {
   Communicator base() const { return base_; }
   int rank() const { return rank_; }
   int size() const { return size_; }
+  int highest_tag() const { return highest_tag_; }
   /// What tells this world from others; the same on all of its ranks.
   const std::string& job() const { return job_; }
   /// "Open MPI v5.0.11"
@@ -74,6 +78,7 @@ class Library {
 
  private:
   explicit Library(Api& api) : api_(&api) {}
+  static Result<Api*> load(const LibraryOptions& options);
   Status start(const LibraryOptions& options, Deadline deadline);
   int make_base(std::optional<std::uint64_t> program);
   static void end_at_exit();
@@ -84,6 +89,9 @@ class Library {
   Communicator base_{};
   int rank_ = 0;
   int size_ = 1;
+  int highest_tag_ = 32767;
+  std::optional<std::uint64_t> program_;  // its communicator
+  bool started_ = false;
   std::string job_;
   std::string version_;
   bool ours_ = false;  // we initialized it, and end it

@@ -1,5 +1,6 @@
 #include "tutti/engine/mpi/mpi_engine.h"
 
+#include <algorithm>
 #include <functional>
 
 #include <fmt/format.h>
@@ -23,11 +24,12 @@ class MpiEngine final : public Engine {
                .me = group.rank,
                .hub = near_->hub()},
         across_(wires_, near_->collectives()),
-        post_(wires_),
+        post_(wires_, [this](const Error& error) { break_group(error); }),
         watch_(group.store, group.name, group.rank, group.members.ranks(),
-               [this](const Error& error) { hear(error); }) {}
+               [this](const Error& error, mpi::Watch::Source source) { hear(error, source); }) {}
 
   ~MpiEngine() override {
+    post_.stop();
     if (!near_->broken()) {
       (void)wires_.library->call([this] {
         wires_.library->api().free(wires_.communicator);
@@ -100,15 +102,14 @@ class MpiEngine final : public Engine {
   }
 
   /// By the watch's thread. Whoever told it has told all.
-  void hear(Error error) {
+  void hear(Error error, mpi::Watch::Source source) {
     heard_ = true;
-    if (error.code == Code::peer_lost && error.rank) {  // the store knows it by its number in the world
-      for (int rank = 0; rank < ranks(); ++rank) {
-        if (members_[Rank{rank}].in_world == *error.rank) {
-          error.rank = Rank{rank};
-          break;
-        }
-      }
+    if (source == mpi::Watch::Source::store && error.rank) {
+      const auto found = std::find_if(members_.all.begin(), members_.all.end(),
+                                      [&](const mpi::Member& each) { return each.in_world == *error.rank; });
+      error.rank = found == members_.all.end()
+                       ? std::nullopt
+                       : std::optional(to_rank(static_cast<std::size_t>(found - members_.all.begin())));
     }
     if (error.code == Code::peer_lost) {
       wires_.library->expect_no_end();
@@ -143,6 +144,30 @@ Result<mpi::Communicator> make_communicator(const MpiGroup& group, Deadline dead
   return *made;
 }
 
+/// What kept one rank from its host's memory, all hear of before they wait for it in MPI.
+Status all_are_ready(const MpiGroup& group, const Status& mine, Deadline deadline) {
+  std::vector<std::string> keys;
+  for (int rank = 0; rank < group.members.ranks(); ++rank) {
+    keys.push_back(fmt::format("tutti/mpi-near/{}/{}", group.name, rank));
+  }
+  if (auto told = group.store->set(keys[to_index(group.rank)], mine ? "" : mpi::pack(mine.error()), deadline); !told) {
+    return told;
+  }
+  if (!mine) {
+    return mine;
+  }
+  const auto texts = group.store->get_all(keys, deadline);
+  if (!texts) {
+    return texts.error();
+  }
+  for (const auto& text : texts.value()) {
+    if (!text.empty()) {
+      return mpi::unpack_error(text);
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Engine>> make_mpi_engine(const MpiGroup& group, Deadline deadline) {
@@ -150,8 +175,8 @@ Result<std::unique_ptr<Engine>> make_mpi_engine(const MpiGroup& group, Deadline 
   const auto& neighbours = group.members.by_host[static_cast<std::size_t>(me.host)];
   auto near = make_shm_engine(*group.store, fmt::format("{}/host-{}", group.name, me.host), me.local,
                               static_cast<int>(neighbours.size()), deadline);
-  if (!near) {
-    return near.error();
+  if (auto all = all_are_ready(group, near ? Status() : Status(near.error()), deadline); !all) {
+    return all.error();
   }
   near.value()->hub().name_ranks(neighbours);
   near.value()->hub().expect_long_waits();

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "tutti/engine/mpi/mpi_api.h"
 
@@ -149,12 +150,14 @@ class PendingRequests final : public Requests {
     }
     requests_.clear();
     entries_.clear();
+    arrived_.clear();
   }
 
  private:
   struct Entry {
     std::uint32_t number = 0;
     bool ended = false;
+    std::size_t bytes = 0;
   };
 
   template <class Begin>
@@ -187,15 +190,22 @@ class PendingRequests final : public Requests {
     entry.ended = true;
     int count = 0;
     MPI_Get_count(&status, MPI_BYTE, &count);
-    const Over end{.number = entry.number,
-                   .error = errors ? status.MPI_ERROR : MPI_SUCCESS,
-                   .from = status.MPI_SOURCE,
-                   .bytes = count > 0 ? static_cast<std::size_t>(count) : 0};
+    entry.bytes = count > 0 ? static_cast<std::size_t>(count) : 0;
+    Over end{.number = entry.number, .error = errors ? status.MPI_ERROR : MPI_SUCCESS, .from = status.MPI_SOURCE};
+    for (auto& [number, bytes] : arrived_) {  // of parts that were over before
+      if (number == entry.number) {
+        entry.bytes += std::exchange(bytes, 0);
+      }
+    }
+    end.bytes = entry.bytes;
     // One that went in parts is over with the last of them.
     const auto same = std::count_if(entries_.begin(), entries_.end(),
                                     [&](const Entry& each) { return !each.ended && each.number == entry.number; });
     if (same == 0 || end.error != MPI_SUCCESS) {
       over.push_back(end);
+      std::erase_if(arrived_, [&](const auto& each) { return each.first == entry.number; });
+    } else {
+      arrived_.emplace_back(entry.number, entry.bytes);
     }
   }
 
@@ -221,6 +231,7 @@ class PendingRequests final : public Requests {
 
   std::vector<MPI_Request> requests_;
   std::vector<Entry> entries_;
+  std::vector<std::pair<std::uint32_t, std::size_t>> arrived_;  // bytes of those that are not over, by number
   std::vector<int> indices_;
   std::vector<MPI_Status> statuses_;
 };

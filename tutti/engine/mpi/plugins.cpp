@@ -89,6 +89,10 @@ Result<Plugin> choose_plugin(const std::vector<Plugin>& plugins, const std::stri
   if (wanted.find('/') != std::string::npos) {
     return Plugin{.name = fs::path(wanted).stem().string(), .path = wanted};
   }
+  if (!wanted.empty() && wanted != "none" && !loaded.empty() && !fits(wanted, loaded)) {
+    return Error{Code::invalid_argument,
+                 fmt::format("TUTTI_MPI={}, but this program is linked to {}: there can be only one", wanted, loaded)};
+  }
   if (wanted == "none") {
     return Error{Code::unsupported, "TUTTI_MPI is 'none'"};
   }

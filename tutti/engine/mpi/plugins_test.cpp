@@ -19,7 +19,9 @@ std::string chosen(const std::vector<Plugin>& plugins, const std::string& wanted
 TEST(Plugins, TheProgramsOwnMpiCountsBeforeTheLaunchers) {
   EXPECT_EQ(chosen(kPlugins, "", "", "mpich"), "/m");
   EXPECT_EQ(chosen(kPlugins, "", "openmpi", "mpich"), "/o");
-  EXPECT_EQ(chosen(kPlugins, "intelmpi", "openmpi", "mpich"), "/i");
+  EXPECT_EQ(chosen(kPlugins, "intelmpi", "", "mpich"), "/i");
+  EXPECT_EQ(chosen(kPlugins, "intelmpi", "mpich", ""), "/i");
+  EXPECT_THAT(chosen(kPlugins, "mpich", "openmpi", ""), HasSubstr("this program is linked to openmpi"));
   EXPECT_EQ(chosen(kPlugins, "/some/plugin.so", "openmpi", "mpich"), "/some/plugin.so");
 }
 

@@ -1,7 +1,8 @@
 #include "tutti/engine/mpi/poll.h"
 
 #include <sched.h>
-#include <time.h>
+
+#include <ctime>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -68,7 +69,7 @@ std::optional<Error> reason_to_stop(Hub& hub, const std::vector<Rank>& missing, 
 
 Error explain_failure(Hub& hub, const Library& library, int code, const std::vector<Rank>& missing,
                       const Doing& doing) {
-  const auto told = library.error(doing.text(), code);
+  auto told = library.error(doing.text(), code);
   if (told.code != Code::system) {
     return told;
   }

@@ -8,7 +8,7 @@
 
 namespace tutti::engine::mpi {
 
-Post::~Post() {
+void Post::stop() {
   if (thread_.joinable()) {
     thread_.request_stop();
     changed_.notify_all();
@@ -51,10 +51,15 @@ void Post::receive(Rank from, std::uint64_t tag, Block bytes, Deadline deadline,
 }
 
 void Post::submit(Message message, std::uint64_t tag) {
-  const auto highest = static_cast<std::uint64_t>(wires_.library->api().highest_tag() - kFirstMessageTag);
+  const auto highest = static_cast<std::uint64_t>(wires_.library->highest_tag() - kFirstMessageTag);
   if (tag > highest) {
     finish(message, Error{Code::invalid_argument, fmt::format("tag {} is too large: {} counts to {}", tag,
                                                               wires_.library->version(), highest)});
+    return;
+  }
+  if (message.peer == kAnyRank && message.bytes > Requests::kLongest) {
+    // It would come in parts, and parts of several ranks could meet.
+    finish(message, Error{Code::unsupported, "a receive from any rank takes at most 1 GiB: name the rank"});
     return;
   }
   message.tag = static_cast<int>(tag) + kFirstMessageTag;
@@ -79,7 +84,7 @@ void Post::begin(Requests& requests, Message message) {
   if (error != 0) {
     const auto why = wires_.library->error(text(message), error);
     finish(message, why);
-    wires_.hub.fail(why);
+    broke_(why);
     return;
   }
   pending_.push_back(std::move(message));
@@ -89,7 +94,7 @@ void Post::look(Requests& requests) {
   ends_.clear();
   const int error = wires_.library->call([&] { return requests.poll(ends_); });
   if (error != 0) {
-    wires_.hub.fail(wires_.library->error("a message", error));
+    broke_(wires_.library->error("a message", error));
   }
   for (const auto& end : ends_) {
     const auto found =
@@ -99,8 +104,7 @@ void Post::look(Requests& requests) {
     }
     const auto message = std::move(*found);
     pending_.erase(found);
-    // Of one that came in parts, the last is all that is known.
-    const bool short_of = !message.sends && message.bytes <= Requests::kLongest && end.bytes != message.bytes;
+    const bool short_of = !message.sends && end.bytes != message.bytes;
     if (end.error == 0 && !short_of) {
       finish(message, message.sends ? message.peer : Rank{end.from});
       continue;
@@ -108,7 +112,7 @@ void Post::look(Requests& requests) {
     const Error why = end.error != 0 ? wires_.library->error(text(message), end.error)
                                      : Error{Code::mismatch, fmt::format("{}: the message from rank {} has {} bytes",
                                                                          text(message), end.from, end.bytes)};
-    wires_.hub.fail(why);  // its bytes are gone
+    broke_(why);  // its bytes are gone
     finish(message, why);
   }
 }
@@ -118,8 +122,8 @@ void Post::end_overdue(Requests& requests) {
     if (message.deadline.expired()) {
       const Error why{Code::timed_out, fmt::format("{}: the deadline passed", text(message)),
                       message.peer == kAnyRank ? std::nullopt : std::optional(message.peer)};
-      wires_.hub.fail(why);
-      end_all(requests, *wires_.hub.broken());
+      broke_(why);
+      end_all(requests, wires_.hub.broken().value_or(why));
       return;
     }
   }
@@ -138,9 +142,10 @@ void Post::end_all(Requests& requests, const Error& error) {
 }
 
 void Post::run(const std::stop_token& stop) {
+  own_ = std::this_thread::get_id();
   const auto requests = wires_.library->api().make_requests();
   Pause pause;
-  while (!stop.stop_requested()) {
+  for (unsigned looks = 0; !stop.stop_requested(); ++looks) {
     std::deque<Message> taken;
     {
       std::unique_lock lock(mutex_);
@@ -151,15 +156,15 @@ void Post::run(const std::stop_token& stop) {
     }
     for (auto& message : taken) {
       begin(*requests, std::move(message));
-      pause = Pause();
     }
     const auto before = pending_.size();
     look(*requests);
-    if (pending_.size() != before) {
+    const bool moved = !taken.empty() || pending_.size() != before;
+    if (moved) {
       pause = Pause();
-      continue;
     }
-    if (!pending_.empty() && pause.next()) {
+    // Now and then, however busy it is.
+    if (!pending_.empty() && ((!moved && pause.next()) || looks % 256 == 0)) {
       if (auto broken = wires_.hub.broken()) {
         end_all(*requests, *broken);
       } else {
@@ -167,11 +172,13 @@ void Post::run(const std::stop_token& stop) {
       }
     }
   }
-  const std::scoped_lock lock(mutex_);
-  for (auto& message : new_) {
-    pending_.push_back(std::move(message));
+  {
+    const std::scoped_lock lock(mutex_);
+    for (auto& message : new_) {
+      pending_.push_back(std::move(message));
+    }
+    new_.clear();
   }
-  new_.clear();
   end_all(*requests, {Code::aborted, "the group was closed"});
 }
 

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
+#include <functional>
 #include <mutex>
 #include <thread>
 
@@ -14,14 +16,18 @@ namespace tutti::engine::mpi {
 /// the first message, moves all of them forward at once.
 class Post {
  public:
-  explicit Post(const Wires& wires) : wires_(wires) {}
-  ~Post();
+  /// `broke` is told of what breaks the group, by the thread.
+  Post(const Wires& wires, std::function<void(const Error&)> broke) : wires_(wires), broke_(std::move(broke)) {}
+  ~Post() { stop(); }
+
+  /// Ends what is under way. Nothing may be submitted any more.
+  void stop();
 
   /// Any thread; does not block.
   void send(Rank to, std::uint64_t tag, ConstBlock bytes, Deadline deadline, Done done);
   void receive(Rank from, std::uint64_t tag, Block bytes, Deadline deadline, Received received);
 
-  bool on_own_thread() const { return std::this_thread::get_id() == thread_.get_id(); }
+  bool on_own_thread() const { return std::this_thread::get_id() == own_.load(); }
 
  private:
   struct Message {
@@ -46,6 +52,8 @@ class Post {
   static std::string text(const Message& message);
 
   const Wires& wires_;
+  const std::function<void(const Error&)> broke_;
+  std::atomic<std::thread::id> own_{};
   std::mutex mutex_;
   std::condition_variable_any changed_;
   std::deque<Message> new_;

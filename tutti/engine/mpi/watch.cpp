@@ -33,8 +33,7 @@ Error unpack_error(const std::string& text) {
           rank < 0 ? std::nullopt : std::optional(Rank{rank})};
 }
 
-Watch::Watch(std::shared_ptr<rendezvous::Store> store, const std::string& group, Rank rank, int ranks,
-             std::function<void(const Error&)> broken)
+Watch::Watch(std::shared_ptr<rendezvous::Store> store, const std::string& group, Rank rank, int ranks, Broken broken)
     : store_(std::move(store)),
       prefix_("tutti/watch/" + group),
       rank_(rank),
@@ -65,10 +64,10 @@ void Watch::wait(const std::stop_token& stop) {
     never.wait_for(lock, stop, told.error().rank == Rank{0} ? kPatience : std::chrono::seconds(0),
                    [] { return false; });
     if (!stop.stop_requested()) {
-      broken_(told.error());
+      broken_(told.error(), Source::store);
     }
   } else if (told.value() != kGoodbye) {
-    broken_(unpack_error(told.value()));
+    broken_(unpack_error(told.value()), Source::rank);
   }
 }
 

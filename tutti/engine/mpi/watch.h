@@ -16,9 +16,12 @@ namespace tutti::engine::mpi {
 /// through the job's store, since MPI may not say so, or may wait for the one who is. A thread of its own waits there.
 class Watch {
  public:
-  /// `broken` is called by the thread, once, with the first error that another rank tells, or that the store knows of.
-  Watch(std::shared_ptr<rendezvous::Store> store, const std::string& group, Rank rank, int ranks,
-        std::function<void(const Error&)> broken);
+  /// Who tells of an error: a rank of the group, or the store, which knows ranks by their numbers in the world.
+  enum class Source { rank, store };
+  using Broken = std::function<void(const Error&, Source)>;
+
+  /// `broken` is called by the thread, once, with the first error that is told.
+  Watch(std::shared_ptr<rendezvous::Store> store, const std::string& group, Rank rank, int ranks, Broken broken);
   ~Watch();
 
   /// Tells all others. Any thread; blocks for the time that the store takes, a second at most.
@@ -32,7 +35,7 @@ class Watch {
   const std::string prefix_;
   const Rank rank_;
   const int ranks_;
-  const std::function<void(const Error&)> broken_;
+  const Broken broken_;
   std::jthread thread_;
 };
 

@@ -29,9 +29,9 @@ TEST(Watch, WhatOneTellsAllOthersHear) {
   std::promise<Error> second;
   std::promise<Error> third;
   std::atomic<int> first{0};
-  Watch one(store, "g", Rank{0}, 3, [&](const Error&) { ++first; });
-  Watch two(store, "g", Rank{1}, 3, [&](const Error& error) { second.set_value(error); });
-  Watch three(store, "g", Rank{2}, 3, [&](const Error& error) { third.set_value(error); });
+  Watch one(store, "g", Rank{0}, 3, [&](const Error&, Watch::Source) { ++first; });
+  Watch two(store, "g", Rank{1}, 3, [&](const Error& error, Watch::Source) { second.set_value(error); });
+  Watch three(store, "g", Rank{2}, 3, [&](const Error& error, Watch::Source) { third.set_value(error); });
   one.tell({Code::aborted, "enough", Rank{0}});
   EXPECT_EQ(second.get_future().get().message, "enough");
   EXPECT_EQ(third.get_future().get().rank, Rank{0});
@@ -41,9 +41,9 @@ TEST(Watch, WhatOneTellsAllOthersHear) {
 TEST(Watch, LeavingInPeaceTellsNobody) {
   const auto store = rendezvous::make_local_store();
   std::atomic<int> told{0};
-  Watch stays(store, "g", Rank{0}, 2, [&](const Error&) { ++told; });
+  Watch stays(store, "g", Rank{0}, 2, [&](const Error&, Watch::Source) { ++told; });
   {
-    const Watch leaves(store, "g", Rank{1}, 2, [&](const Error&) { ++told; });
+    const Watch leaves(store, "g", Rank{1}, 2, [&](const Error&, Watch::Source) { ++told; });
   }
   EXPECT_EQ(told, 0);
 }
@@ -51,7 +51,10 @@ TEST(Watch, LeavingInPeaceTellsNobody) {
 TEST(Watch, ALostRankIsHeardOfThroughTheStore) {
   const auto store = rendezvous::make_local_store();
   std::promise<Error> heard;
-  const Watch watch(store, "g", Rank{0}, 3, [&](const Error& error) { heard.set_value(error); });
+  const Watch watch(store, "g", Rank{0}, 3, [&](const Error& error, Watch::Source source) {
+    EXPECT_EQ(source, Watch::Source::store);
+    heard.set_value(error);
+  });
   store->fail({Code::peer_lost, "rank 2 died", Rank{2}});
   EXPECT_EQ(heard.get_future().get().rank, Rank{2});
 }

@@ -21,6 +21,7 @@ class Across {
   /// `near`: those of this host's ranks.
   Across(const Wires& wires, Collectives& near);
 
+  /// A call that passes check_call.
   Status run(const Call& call, Deadline deadline);
 
   Status choose_plan(Op op, std::optional<PlanChoice> choice);

@@ -53,7 +53,7 @@ void HostExchange::pack_mine(const Greeting& greeting, std::size_t bytes, const 
 
 Status HostExchange::talk(int host, Way way, const Doing& doing, Deadline deadline) {
   const auto peer = leaders_[static_cast<std::size_t>(host)];
-  int error = wires_.library->call([&] {
+  const int error = wires_.library->call([&] {
     int begun = way == Way::send ? 0
                                  : requests_->receive(wires_.communicator, to_int(peer), kGreetingTag, theirs_.data(),
                                                       theirs_.size(), kReceive);
@@ -63,32 +63,14 @@ Status HostExchange::talk(int host, Way way, const Doing& doing, Deadline deadli
     }
     return begun;
   });
-  Pause pause;
-  while (error == 0 && requests_->pending() != 0) {
-    ends_.clear();
-    error = wires_.library->call([&] { return requests_->poll(ends_); });
-    for (const auto& end : ends_) {
-      error = error == 0 ? end.error : error;
-    }
-    if (error != 0 || !ends_.empty() || !pause.next()) {
-      continue;
-    }
-    if (auto why = reason_to_stop(wires_.hub, {peer}, doing, deadline)) {
-      (void)wires_.library->call([&] {
-        requests_->cancel_all();
-        return 0;
-      });
-      return *why;
-    }
+  auto status = finish_all(wires_.hub, *wires_.library, *requests_, error, {peer}, doing, deadline);
+  if (!status) {
+    (void)wires_.library->call([&] {
+      requests_->cancel_all();
+      return 0;
+    });
   }
-  if (error == 0) {
-    return {};
-  }
-  (void)wires_.library->call([&] {
-    requests_->cancel_all();
-    return 0;
-  });
-  return explain_failure(wires_.hub, *wires_.library, error, {peer}, doing);
+  return status;
 }
 
 Error HostExchange::explain(const Greeting& first, const Greeting& second) const {

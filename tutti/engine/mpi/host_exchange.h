@@ -58,7 +58,6 @@ class HostExchange {
   const std::unique_ptr<Requests> requests_;
   std::vector<std::byte> mine_;
   std::vector<std::byte> theirs_;
-  std::vector<Over> ends_;
 };
 
 }  // namespace tutti::engine::mpi

@@ -45,7 +45,13 @@ std::optional<Reducer> reducer_of(ReduceOp op) {
 }  // namespace
 
 LibraryCollectives::LibraryCollectives(const Wires& wires)
-    : wires_(wires), requests_(wires.library->api().make_requests()) {}
+    : wires_(wires), requests_(wires.library->api().make_requests()) {
+  for (int rank = 0; rank < wires_.members.ranks(); ++rank) {
+    if (Rank{rank} != wires_.me) {
+      others_.push_back(Rank{rank});
+    }
+  }
+}
 
 bool LibraryCollectives::can(const Call& call, const Card& card) {
   if (!card.plain || card.bytes == 0 || card.bytes > Requests::kLongest) {
@@ -83,35 +89,10 @@ int LibraryCollectives::begin(const Call& call, const Card& card) {
   }
 }
 
-/// Any of them may be the one that is waited for.
-std::vector<Rank> LibraryCollectives::others() const {
-  std::vector<Rank> ranks;
-  for (int rank = 0; rank < wires_.members.ranks(); ++rank) {
-    if (Rank{rank} != wires_.me) {
-      ranks.push_back(Rank{rank});
-    }
-  }
-  return ranks;
-}
-
 Status LibraryCollectives::run(const Call& call, const Doing& doing, Deadline deadline) {
-  int error = wires_.library->call([&] { return begin(call, doing.card); });
-  Pause pause;
-  while (error == 0 && requests_->pending() != 0) {
-    ends_.clear();
-    error = wires_.library->call([&] { return requests_->poll(ends_); });
-    for (const auto& end : ends_) {
-      error = error == 0 ? end.error : error;
-    }
-    if (error != 0 || !ends_.empty() || !pause.next()) {
-      continue;
-    }
-    if (auto why = reason_to_stop(wires_.hub, others(), doing, deadline)) {
-      return *why;
-    }
-  }
-  if (error != 0) {
-    return explain_failure(wires_.hub, *wires_.library, error, others(), doing);
+  const int error = wires_.library->call([&] { return begin(call, doing.card); });
+  if (auto status = finish_all(wires_.hub, *wires_.library, *requests_, error, others_, doing, deadline); !status) {
+    return status;
   }
   if (doing.card.op == Op::all_reduce && call.reduce == ReduceOp::avg) {
     const std::byte* const from = call.out[0].data();

@@ -19,11 +19,10 @@ class LibraryCollectives {
 
  private:
   int begin(const Call& call, const Card& card);
-  std::vector<Rank> others() const;
 
   const Wires& wires_;
   const std::unique_ptr<Requests> requests_;
-  std::vector<Over> ends_;
+  std::vector<Rank> others_;  // any of them may be the one that is waited for
 };
 
 }  // namespace tutti::engine::mpi

@@ -51,8 +51,8 @@ class Requests {
   virtual std::size_t pending() const = 0;
   /// Lets the library move what it can, and appends what is over.
   virtual int poll(std::vector<Over>& over) = 0;
-  /// Ends one that is not over: a receive takes nothing any more. A send may go on reading what it sends.
-  virtual void cancel(std::uint32_t number) = 0;
+  /// Ends those that are not over: a receive that nothing came for takes nothing any more. A send may go on reading
+  /// what it sends, and one that MPI has matched go on writing.
   virtual void cancel_all() = 0;
 };
 
@@ -88,6 +88,6 @@ class Api {
 inline constexpr const char* kEntry = "tutti_mpi_api";
 /// Changes with everything above.
 inline constexpr const char* kVersionEntry = "tutti_mpi_api_version";
-inline constexpr int kApiVersion = 1;
+inline constexpr int kApiVersion = 2;
 
 }  // namespace tutti::engine::mpi

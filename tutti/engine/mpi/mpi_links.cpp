@@ -21,7 +21,7 @@ void MixedLinks::send(Rank to, ConstBlock bytes, std::uint32_t number) {
     near_.send(wires_.members[to].local, bytes, number);
     return;
   }
-  pending_[number] = {to, 0};
+  pending_[number] = to;
   note(wires_.library->call(
       [&] { return far_->send(wires_.communicator, to_int(to), kPlanTag, bytes.data(), bytes.size(), number); }));
 }
@@ -31,7 +31,7 @@ void MixedLinks::receive(Rank from, Block bytes, std::uint32_t number) {
     near_.receive(wires_.members[from].local, bytes, number);
     return;
   }
-  pending_[number] = {from, bytes.size()};
+  pending_[number] = from;
   note(wires_.library->call(
       [&] { return far_->receive(wires_.communicator, to_int(from), kPlanTag, bytes.data(), bytes.size(), number); }));
 }
@@ -58,9 +58,9 @@ Status MixedLinks::look(std::vector<std::uint32_t>& over, const Doing& doing, bo
 
 std::vector<Rank> MixedLinks::awaited() const {
   std::vector<Rank> ranks;
-  for (const auto& [number, what] : pending_) {
-    if (std::find(ranks.begin(), ranks.end(), what.first) == ranks.end()) {
-      ranks.push_back(what.first);
+  for (const auto& [number, peer] : pending_) {
+    if (std::find(ranks.begin(), ranks.end(), peer) == ranks.end()) {
+      ranks.push_back(peer);
     }
   }
   std::sort(ranks.begin(), ranks.end());

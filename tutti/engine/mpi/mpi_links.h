@@ -41,8 +41,8 @@ class MixedLinks final : public Links {
   const Wires& wires_;
   RingLinks near_;
   const std::unique_ptr<Requests> far_;
-  std::map<std::uint32_t, std::pair<Rank, std::size_t>> pending_;  // by number, of far_: peer, and bytes if it receives
-  int error_ = 0;                                                  // of beginning something
+  std::map<std::uint32_t, Rank> pending_;  // whom what goes over far_ is to or from, by number
+  int error_ = 0;                          // of beginning something
   std::vector<Over> ends_;
   std::vector<Sent> sent_;
 };

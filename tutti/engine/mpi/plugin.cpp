@@ -134,16 +134,6 @@ class PendingRequests final : public Requests {
     return MPI_SUCCESS;
   }
 
-  void cancel(std::uint32_t number) override {
-    for (std::size_t i = 0; i < requests_.size(); ++i) {
-      if (entries_[i].number == number) {
-        give_up(requests_[i]);
-        entries_[i].ended = true;
-      }
-    }
-    forget_ended();
-  }
-
   void cancel_all() override {
     for (auto& request : requests_) {
       give_up(request);

@@ -80,4 +80,24 @@ Error explain_failure(Hub& hub, const Library& library, int code, const std::vec
           missing.empty() ? std::nullopt : std::optional(missing.front())};
 }
 
+Status finish_all(Hub& hub, Library& library, Requests& requests, int error, const std::vector<Rank>& missing,
+                  const Doing& doing, Deadline deadline) {
+  std::vector<Over> ends;
+  Pause pause;
+  while (error == 0 && requests.pending() != 0) {
+    ends.clear();
+    error = library.call([&] { return requests.poll(ends); });
+    for (const auto& end : ends) {
+      error = error == 0 ? end.error : error;
+    }
+    if (error != 0 || !ends.empty() || !pause.next()) {
+      continue;
+    }
+    if (auto why = reason_to_stop(hub, missing, doing, deadline)) {
+      return *why;
+    }
+  }
+  return error == 0 ? Status() : Status(explain_failure(hub, library, error, missing, doing));
+}
+
 }  // namespace tutti::engine::mpi

@@ -24,6 +24,10 @@ class Pause {
 /// the group.
 std::optional<Error> reason_to_stop(Hub& hub, const std::vector<Rank>& missing, const Doing& doing, Deadline deadline);
 
+/// Waits until nothing is pending. `error`: of what was begun; 0 for none. A failure leaves what is pending as it is.
+Status finish_all(Hub& hub, Library& library, Requests& requests, int error, const std::vector<Rank>& missing,
+                  const Doing& doing, Deadline deadline);
+
 /// What to make of an error of MPI while others were waited for: mostly one of them is gone, and whoever knows which
 /// gets a moment to say so.
 Error explain_failure(Hub& hub, const Library& library, int code, const std::vector<Rank>& missing, const Doing& doing);

@@ -1,11 +1,11 @@
 #include "cli/parse.h"
 
-#include <algorithm>
-#include <charconv>
 #include <cstdio>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+
+#include "tutti/base/bytes.h"
 
 namespace tutti::cli {
 
@@ -29,18 +29,11 @@ int parse(CLI::App& app, const std::string& command, const std::vector<std::stri
 }
 
 Result<std::size_t> parse_bytes(const std::string& option, const std::string& text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const std::string unit(end, text.data() + text.size());
-  const std::vector<std::pair<std::string, double>> units{
-      {"", 1}, {"B", 1}, {"Ki", 1024.0}, {"Mi", 1048576.0}, {"Gi", 1073741824.0}};
-  const auto found = std::find_if(units.begin(), units.end(),
-                                  [&](const auto& known) { return unit == known.first || unit == known.first + "B"; });
-  constexpr double kMost = 1e15;
-  if (error != std::errc() || found == units.end() || !(value * found->second >= 1) || value * found->second > kMost) {
-    return Error{Code::invalid_argument, fmt::format("{} {}: a size such as 4096, 64Ki, 25Mi or 1Gi", option, text)};
+  auto bytes = tutti::parse_bytes(text);
+  if (!bytes) {
+    return Error{bytes.error().code, fmt::format("{}: {}", option, bytes.error().message)};
   }
-  return static_cast<std::size_t>(value * found->second);
+  return bytes;
 }
 
 }  // namespace tutti::cli

@@ -203,6 +203,19 @@ Status read_own(const VariableReader& read, Environment& environment) {
   return {};
 }
 
+/// Where caches are kept, when the user says nothing else.
+std::string tuning_file(const VariableReader& read) {
+  const auto given = [&](const char* name) { return read(name).value_or(""); };
+  if (const auto path = given("TUTTI_TUNING"); !path.empty()) {
+    return path == "off" ? "" : path;
+  }
+  if (const auto cache = given("XDG_CACHE_HOME"); cache.starts_with('/')) {
+    return cache + "/tutti/tuning.json";
+  }
+  const auto home = given("HOME");
+  return home.starts_with('/') ? home + "/.cache/tutti/tuning.json" : "";
+}
+
 /// Whose ranks can find each other by MPI; a Python program may have been told its place in other variables, too.
 std::string mpi_launcher(const VariableReader& read) {
   if (read("OMPI_COMM_WORLD_RANK")) {
@@ -215,6 +228,7 @@ std::string mpi_launcher(const VariableReader& read) {
 
 Result<Preferences> read_preferences(const VariableReader& read) {
   Preferences preferences{.plans = read_plans(read),
+                          .tuning = tuning_file(read),
                           .engine = read("TUTTI_ENGINE").value_or(""),
                           .mpi = read("TUTTI_MPI").value_or(""),
                           .mpi_launcher = mpi_launcher(read)};

@@ -207,6 +207,16 @@ TEST(Environment, OwnVariables) {
   EXPECT_EQ(environment.master_port, 29500);
 }
 
+TEST(Environment, TuningIsInTheUsersCache) {
+  const auto file = [](const Variables& variables) { return good(variables).preferences.tuning; };
+  EXPECT_EQ(file({}), "");
+  EXPECT_EQ(file({{"HOME", "/home/ada"}}), "/home/ada/.cache/tutti/tuning.json");
+  EXPECT_EQ(file({{"HOME", "/home/ada"}, {"XDG_CACHE_HOME", "/var/ada"}}), "/var/ada/tutti/tuning.json");
+  EXPECT_EQ(file({{"HOME", "/home/ada"}, {"XDG_CACHE_HOME", "relative"}}), "/home/ada/.cache/tutti/tuning.json");
+  EXPECT_EQ(file({{"HOME", "/home/ada"}, {"TUTTI_TUNING", "here.json"}}), "here.json");
+  EXPECT_EQ(file({{"HOME", "/home/ada"}, {"TUTTI_TUNING", "off"}}), "");
+}
+
 TEST(Environment, RestartsAreDifferentJobs) {
   const Variables first{
       {"RANK", "0"}, {"WORLD_SIZE", "1"}, {"TORCHELASTIC_RUN_ID", "j"}, {"TORCHELASTIC_RESTART_COUNT", "0"}};

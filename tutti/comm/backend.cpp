@@ -33,6 +33,7 @@ Backend::Backend(std::unique_ptr<engine::Engine> engine, BackendOptions options)
     : c10d::Backend(to_int(engine->rank()), engine->ranks()),
       process_(process_generation()),
       engine_name_(engine->name()),
+      shape_(engine->shape().text()),
       options_(std::move(options)),
       reach_(engine->reach()),
       allocator_(reach_ ? std::make_shared<SymmetricAllocator>(reach_) : nullptr),
@@ -128,6 +129,11 @@ void Backend::run_now(engine::Op op, const at::Tensor& tensor, const Reduce& red
   prepared.add_in_place(tensor, op != engine::Op::broadcast || is_root,
                         op == engine::Op::all_reduce || (op == engine::Op::reduce ? is_root : !is_root));
   run_blocking(prepared, c10d::kUnsetTimeout);
+}
+
+void Backend::choose(engine::Op op, const engine::OpChoices& choices) {
+  refuse_forked();
+  throw_if_failed(progress_->run([&](engine::Engine& engine) { return engine.choose(op, choices); }));
 }
 
 void Backend::barrier_now(engine::CallSite where) {

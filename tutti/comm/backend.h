@@ -53,6 +53,9 @@ class Backend final : public c10d::Backend {
 
   const std::string getBackendName() const override { return "tutti"; }
   const std::string& engine_name() const { return engine_name_; }
+  const std::string& shape() const { return shape_; }
+  /// By what an operation is run from now on; the same on every rank. Waits for what is under way. Throws.
+  void choose(engine::Op op, const engine::OpChoices& choices);
 
   /// An operation on one tensor, done on this thread, without asking for memory. Throws what went wrong.
   void run_now(engine::Op op, const at::Tensor& tensor, const Reduce& reduce, Rank root, engine::CallSite where);
@@ -160,6 +163,7 @@ class Backend final : public c10d::Backend {
 
   const std::uint64_t process_;
   const std::string engine_name_;
+  const std::string shape_;
   BackendOptions options_;
   std::shared_ptr<engine::Reach> reach_;
   std::shared_ptr<SymmetricAllocator> allocator_;

@@ -73,6 +73,20 @@ const std::string& Group::name() const { return state_->name; }
 const std::vector<Rank>& Group::members() const { return state_->members; }
 const c10::intrusive_ptr<c10d::ProcessGroup>& Group::process_group() const { return state_->process_group; }
 
+std::string Group::shape() const { return state_->ours == nullptr ? "" : state_->ours->shape(); }
+
+void Group::choose(std::string_view operation, std::string_view choices) const {
+  if (state_->ours == nullptr) {
+    throw Exception({Code::unsupported, "choose: another's backend carries this group, and chooses for itself"});
+  }
+  const auto found = std::find(std::begin(engine::kOpNames), std::end(engine::kOpNames), operation);
+  if (found == std::end(engine::kOpNames)) {
+    throw Exception({Code::invalid_argument, fmt::format("choose: no operation '{}'", operation)});
+  }
+  state_->ours->choose(static_cast<engine::Op>(found - std::begin(engine::kOpNames)),
+                       value_or_throw(plan::Choices::parse(choices)));
+}
+
 std::string Group::engine() const {
   const auto backend = state_->process_group->getDefaultBackend();
   if (auto* ours = dynamic_cast<Backend*>(backend.get())) {

@@ -68,6 +68,14 @@ class Group {
   /// What moves the bytes: "shm", "local", or the name of a foreign backend.
   std::string engine() const;
 
+  /// What that is made of, as tuning knows it: "shm 4", "mpi (Open MPI v5.0.11) 2+2"; empty when it is not ours.
+  std::string shape() const;
+
+  /// By what an operation ("all_reduce") is run here from now on, as TUTTI_ALL_REDUCE says it for all groups:
+  /// "ring/4", "at_once,64Ki:in_slices", "own" for what Tutti thinks best (docs/plans.md). All ranks choose the same.
+  /// Waits for what is under way. Throws when it cannot be, and changes nothing.
+  void choose(std::string_view operation, std::string_view choices) const;
+
   /// The group of these members (ranks of this group, in the order wanted), or nothing when this rank is none of them.
   /// Only the members need to call it; they do so with the same list, and in the same order as other groups.
   std::optional<Group> subgroup(const std::vector<Rank>& ranks) const;

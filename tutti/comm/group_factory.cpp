@@ -16,6 +16,12 @@
 
 namespace tutti {
 
+GroupFactory::GroupFactory(Options options) : options_(std::move(options)) {
+  if (!options_.tuning) {
+    options_.tuning = std::make_shared<TuningCache>(options_.preferences.tuning);
+  }
+}
+
 std::string GroupFactory::next_name(const std::vector<Rank>& members) {
   std::vector<int> numbers;
   std::transform(members.begin(), members.end(), std::back_inserter(numbers), to_int);
@@ -33,11 +39,13 @@ std::string GroupFactory::next_name(const std::vector<Rank>& members) {
 std::unique_ptr<engine::Engine> GroupFactory::make_engine(const std::string& name, Rank me, int size) {
   if (options_.memories) {
     auto engine = value_or_throw(engine::make_local_engine(*options_.memories, name, me, size));
-    choose_plans(*engine);
+    choose_ways(*engine, options_.tuning->text_for(size), options_.preferences);
     return engine;
   }
   const auto deadline = Deadline::after_or_never(options_.timeout);
-  const auto hosts = value_or_throw(exchange_hosts(*options_.store, "tutti/hosts/" + name, me, size, deadline));
+  const auto tell = me == Rank{0} ? options_.tuning->text_for(size) : std::string();
+  const auto met = value_or_throw(exchange_hosts(*options_.store, "tutti/hosts/" + name, me, size, deadline, tell));
+  const auto& hosts = met.names;
   const bool one_host =
       std::all_of(hosts.begin(), hosts.end(), [&](const std::string& host) { return host == hosts[0]; });
   std::unique_ptr<engine::Engine> engine;
@@ -47,7 +55,7 @@ std::unique_ptr<engine::Engine> GroupFactory::make_engine(const std::string& nam
     engine = make_far_engine(name, me, hosts, deadline);
   }
   if (engine->can(engine::Op::all_reduce)) {
-    choose_plans(*engine);
+    choose_ways(*engine, met.told, options_.preferences);
   }
   return engine;
 }
@@ -103,41 +111,19 @@ std::unique_ptr<engine::Engine> GroupFactory::make_far_engine(const std::string&
                                                 deadline));
 }
 
-void GroupFactory::choose_plans(engine::Engine& engine) const {
-  for (std::size_t i = 0; i < std::size(engine::kOpNames); ++i) {
-    const auto found = options_.preferences.plans.find(std::string(engine::kOpNames[i]));
-    if (found == options_.preferences.plans.end()) {
-      continue;
-    }
-    const auto choice = engine::PlanChoice::parse(found->second);
-    const bool between_hosts =
-        choice && (choice.value().library || choice.value().algorithm == plan::Algorithm::hybrid);
-    if (between_hosts && engine.name() != "mpi") {
-      continue;  // meant for the larger groups of the job
-    }
-    const auto chosen =
-        choice ? engine.choose_plan(static_cast<engine::Op>(i), choice.value()) : Status(choice.error());
-    if (!chosen) {
-      std::string variable(found->first);
-      std::transform(variable.begin(), variable.end(), variable.begin(), [](char c) { return std::toupper(c); });
-      throw Exception(
-          {Code::invalid_argument, fmt::format("TUTTI_{}={}: {}", variable, found->second, chosen.error().message)});
-    }
-  }
-}
-
 c10::intrusive_ptr<Backend> GroupFactory::make_backend(const std::string& name, Rank me, int size,
                                                        engine::CallSite (*where)()) {
   const auto timeout = options_.timeout;
   BackendOptions options{.timeout = timeout, .where = where};
   if (!options_.memories) {  // threads would have to share their memories with the factory of the split
-    options.make_engine = [timeout, preferences = options_.preferences, communicator = options_.communicator](
-                              c10::intrusive_ptr<c10d::Store> store, Rank rank, int ranks) {
+    options.make_engine = [timeout, preferences = options_.preferences, communicator = options_.communicator,
+                           tuning = options_.tuning](c10::intrusive_ptr<c10d::Store> store, Rank rank, int ranks) {
       GroupFactory factory({.store = from_c10d(std::move(store)),
                             .rank = Rank{-1},  // not known here
                             .timeout = timeout,
                             .preferences = preferences,
-                            .communicator = communicator});
+                            .communicator = communicator,
+                            .tuning = tuning});
       return factory.make_engine("split", rank, ranks);
     };
   }

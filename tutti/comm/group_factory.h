@@ -11,6 +11,7 @@
 #include "tutti/base/environment.h"
 #include "tutti/comm/backend.h"
 #include "tutti/comm/group.h"
+#include "tutti/comm/tuned.h"
 #include "tutti/engine/local/local.h"
 #include "tutti/rendezvous/store.h"
 
@@ -26,9 +27,10 @@ class GroupFactory {
     std::chrono::milliseconds timeout = std::chrono::minutes(5);
     Preferences preferences = {};
     std::optional<std::uint64_t> communicator = std::nullopt;  ///< of the program's own, for MPI to work in
+    std::shared_ptr<TuningCache> tuning = nullptr;             ///< null: that of the preferences
   };
 
-  explicit GroupFactory(Options options) : options_(std::move(options)) {}
+  explicit GroupFactory(Options options);
 
   /// Makes the group of these world ranks, this rank among them. Blocks until all members are there, or throws.
   /// Members that make several groups of the same ranks make them in the same order.
@@ -46,7 +48,6 @@ class GroupFactory {
  private:
   std::unique_ptr<engine::Engine> make_far_engine(const std::string& name, Rank me,
                                                   const std::vector<std::string>& hosts, Deadline deadline);
-  void choose_plans(engine::Engine& engine) const;
   std::string next_name(const std::vector<Rank>& members);
 
   Options options_;

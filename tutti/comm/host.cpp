@@ -96,9 +96,20 @@ Result<std::vector<std::string>> exchange(rendezvous::Store& store, const std::s
 
 }  // namespace
 
-Result<std::vector<std::string>> exchange_hosts(rendezvous::Store& store, const std::string& prefix, Rank rank,
-                                                int ranks, Deadline deadline) {
-  return exchange(store, prefix, rank, ranks, host_identity(), deadline);
+// "HOST", or "HOST\nTOLD".
+Result<Hosts> exchange_hosts(rendezvous::Store& store, const std::string& prefix, Rank rank, int ranks,
+                             Deadline deadline, const std::string& tell) {
+  const auto mine = host_identity() + (rank == Rank{0} && !tell.empty() ? "\n" + tell : "");
+  auto texts = exchange(store, prefix, rank, ranks, mine, deadline);
+  if (!texts) {
+    return texts.error();
+  }
+  Hosts met{.names = std::move(texts).value(), .told = {}};
+  if (auto& first = met.names[0]; first.find('\n') != std::string::npos) {
+    met.told = first.substr(first.find('\n') + 1);
+    first.resize(first.find('\n'));
+  }
+  return met;
 }
 
 // "JOB ADDRESS RANK", or "- - - SENTENCE".

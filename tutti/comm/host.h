@@ -15,9 +15,16 @@ namespace tutti {
 /// Containers and network namespaces count as hosts of their own.
 std::string host_identity();
 
-/// Every rank says where it is and learns where the others are. `prefix` is used once per store.
-Result<std::vector<std::string>> exchange_hosts(rendezvous::Store& store, const std::string& prefix, Rank rank,
-                                                int ranks, Deadline deadline);
+/// Where everybody is, by rank, and what rank 0 told all.
+struct Hosts {
+  std::vector<std::string> names;
+  std::string told;
+};
+
+/// Every rank says where it is and learns where the others are. `prefix` is used once per store. `tell`: what rank 0
+/// has to say to all; others' are not heard.
+Result<Hosts> exchange_hosts(rendezvous::Store& store, const std::string& prefix, Rank rank, int ranks,
+                               Deadline deadline, const std::string& tell = {});
 
 /// How MPI finds a rank, or why it has none.
 struct Whereabouts {

@@ -25,9 +25,11 @@ TEST(Host, RanksLearnWhereTheOthersAre) {
   std::vector<std::jthread> ranks;
   for (int rank = 0; rank < 3; ++rank) {
     ranks.emplace_back([&, rank] {
-      const auto hosts = exchange_hosts(*store, "h", Rank{rank}, 3, Deadline::after(std::chrono::seconds(60)));
-      ASSERT_TRUE(hosts.ok());
-      EXPECT_EQ(hosts.value(), std::vector<std::string>(3, host_identity()));
+      const auto met = exchange_hosts(*store, "h", Rank{rank}, 3, Deadline::after(std::chrono::seconds(60)),
+                                      "from " + std::to_string(rank) + "\nin lines");
+      ASSERT_TRUE(met.ok());
+      EXPECT_EQ(met.value().names, std::vector<std::string>(3, host_identity()));
+      EXPECT_EQ(met.value().told, "from 0\nin lines");
     });
   }
 }

@@ -150,13 +150,14 @@ Result<Meeting> meet_by_mpi(engine::mpi::Library& library, const Environment& en
     return store.error();
   }
   meeting.store = std::move(store).value();
-  const auto hosts = exchange_hosts(*meeting.store, "tutti/place", place.rank, place.world_size, deadline);
-  if (!hosts) {
-    return hosts.error();
+  const auto met = exchange_hosts(*meeting.store, "tutti/place", place.rank, place.world_size, deadline);
+  if (!met) {
+    return met.error();
   }
+  const auto& hosts = met.value().names;
   place.local_rank = place.local_world_size = 0;
   for (int rank = 0; rank < place.world_size; ++rank) {
-    if (hosts.value()[static_cast<std::size_t>(rank)] == hosts.value()[to_index(place.rank)]) {
+    if (hosts[static_cast<std::size_t>(rank)] == hosts[to_index(place.rank)]) {
       place.local_rank += rank < to_int(place.rank) ? 1 : 0;
       ++place.local_world_size;
     }

@@ -87,11 +87,13 @@ World init(const InitOptions& options) {
   auto job = join_job(options);
   auto state = std::make_shared<World::State>();
   state->environment = std::move(job.environment);
-  GroupFactory::Options made_from{.store = std::move(job.store),
-                                  .rank = state->environment.place.rank,
-                                  .timeout = state->environment.timeout,
-                                  .preferences = state->environment.preferences,
-                                  .communicator = options.communicator};
+  GroupFactory::Options made_from{
+      .store = std::move(job.store),
+      .rank = state->environment.place.rank,
+      .timeout = state->environment.timeout,
+      .preferences = state->environment.preferences,
+      .communicator = options.communicator,
+      .tuning = std::make_shared<TuningCache>(state->environment.preferences.tuning, state->environment.log_level)};
   if (job.alone) {
     made_from.memories = std::make_shared<engine::LocalMemories>();
   }
@@ -106,6 +108,7 @@ void run_ranks(int ranks, const std::function<void(World&)>& function) {
   const auto store = rendezvous::make_local_store();
   const auto memories = std::make_shared<engine::LocalMemories>();
   const auto environment = value_or_throw(read_environment());
+  const auto tuning = std::make_shared<TuningCache>(environment.preferences.tuning, environment.log_level);
   Failures failures;
   {
     std::vector<std::jthread> threads;
@@ -121,7 +124,8 @@ void run_ranks(int ranks, const std::function<void(World&)>& function) {
                                                      .memories = memories,
                                                      .rank = Rank{rank},
                                                      .timeout = environment.timeout,
-                                                     .preferences = environment.preferences});
+                                                     .preferences = environment.preferences,
+                                                     .tuning = tuning});
           function(world);
         } catch (...) {
           failures.add(std::current_exception());

@@ -13,6 +13,7 @@ namespace tutti::engine {
 namespace {
 
 using memory::kLine;
+using Kind = plan::Choice::Kind;
 
 }  // namespace
 
@@ -52,11 +53,15 @@ void Collectives::set_thresholds() {
   thresholds_.one_shot_reachable = std::min(thresholds_.one_shot_reachable, thresholds_.one_shot);
 }
 
-Status Collectives::choose_plan(Op op, std::optional<PlanChoice> choice) {
-  if (choice && choice->library) {
-    return Error{Code::unsupported, "these ranks share memory: there is no other library's collective to run"};
+Status Collectives::choose(Op op, const OpChoices& choices) {
+  for (const auto* some : {&choices.ordinary, &choices.symmetric}) {
+    for (const auto& entry : some->entries()) {
+      if (entry.choice && entry.choice->kind == Kind::library) {
+        return Error{Code::unsupported, "these ranks share memory: there is no other library's collective to run"};
+      }
+    }
   }
-  return planned_.choose(op, choice);
+  return planned_.choose(op, choices);
 }
 
 Status Collectives::run(const Call& call, Deadline deadline) {
@@ -95,8 +100,13 @@ Status Collectives::run_noticed(const Running& running) {
   if (call.op == Op::barrier) {
     return {};
   }
-  if (plan_ != 0 && running.doing.whole == nullptr && all_planned(running)) {
-    return planned_.run(call, links_, running.doing, running.deadline);
+  const auto* const choice = choice_ != nullptr && all_chose_alike(running) ? choice_ : nullptr;
+  if (choice != nullptr && choice->kind == Kind::plan) {
+    return planned_.run(call, *choice, links_, running.doing, running.deadline);
+  }
+  chunk_ = hub_.layout().slot_bytes;
+  if (choice != nullptr && choice->slice != 0) {
+    chunk_ = std::min(chunk_, choice->slice);
   }
   if (all_staged(running)) {
     finish_one_shot(running);
@@ -144,9 +154,8 @@ void Collectives::write_notice(const Running& running) {
   if (!running.card().plain) {
     write_table(running);
   }
-  const auto* choice = planned_.any() ? planned_.choice_for(running.card()) : nullptr;
-  notice.plan = plan_ = choice == nullptr ? 0 : choice->mark();
-  if (choice != nullptr) {
+  choose_way(running);
+  if (choice_ != nullptr && choice_->kind == Kind::plan) {
     notice.in_place = Notice::kElsewhere;  // nothing is laid down: it goes over links
     return;
   }
@@ -154,13 +163,13 @@ void Collectives::write_notice(const Running& running) {
   for (const auto& block : call.in) {
     total += block.size();
   }
-  if (total <= thresholds_.one_shot_reachable) {
+  if (choice_ != nullptr ? would_stage(total) : total <= thresholds_.one_shot_reachable) {
     stage_small(running, total);
     return;
   }
   const auto& first = call.in[0];
   const auto place = reach_.place_of(first.data(), running.card().plain ? total : first.size());
-  if (!place && total <= thresholds_.one_shot) {
+  if (choice_ == nullptr && !place && total <= thresholds_.one_shot) {
     stage_small(running, total);
     return;
   }
@@ -171,6 +180,33 @@ void Collectives::write_notice(const Running& running) {
     notice.out_place =
         in_place ? notice.in_place : reach_.place_of(out.data(), out.size()).value_or(Notice::kElsewhere);
   }
+}
+
+/// What was chosen for such a call, where it lies. What is a part of another operation goes the usual ways.
+void Collectives::choose_way(const Running& running) {
+  auto& notice = hub_.notice(me(), running.sequence());
+  choice_ = nullptr;
+  notice.plan = plan_ = 0;
+  notice.symmetric = false;
+  if (!planned_.any() || running.doing.whole != nullptr) {
+    return;
+  }
+  choice_ = planned_.choice_for(running.card(), plan::Memory::ordinary);
+  const auto* const symmetric = planned_.choice_for(running.card(), plan::Memory::symmetric);
+  plan_ = choice_ == nullptr ? 0 : choice_->mark();
+  if (const auto other = symmetric == nullptr ? 0 : symmetric->mark(); other != plan_) {
+    plan_ = (plan_ * 0x9E3779B1U ^ other) | 1U;
+    const auto& call = running.call;
+    const ConstBlock block = call.in.empty() ? ConstBlock(call.out[0]) : call.in[0];
+    notice.symmetric = reach_.place_of(block.data(), block.size()).has_value();
+    choice_ = notice.symmetric ? symmetric : choice_;
+  }
+  notice.plan = plan_;
+}
+
+/// Whether what was chosen is to lay down so many bytes with the notice. Who has nothing always does.
+bool Collectives::would_stage(std::size_t total) const {
+  return total == 0 || (choice_->kind == Kind::at_once && total <= hub_.layout().shelf_bytes);
 }
 
 void Collectives::write_table(const Running& running) const {
@@ -251,10 +287,13 @@ Status Collectives::name_sites(const Running& running, std::vector<CallView>& vi
   return check_agreement(views, running.doing.number());
 }
 
-/// One rank's blocks may be such that it has no plan; then nobody has.
-bool Collectives::all_planned(const Running& running) const {
+/// One rank's blocks may lie elsewhere, or not one behind the other, and something else be chosen for them: then
+/// nothing is for anybody.
+bool Collectives::all_chose_alike(const Running& running) const {
+  const bool symmetric = hub_.notice(me(), running.sequence()).symmetric;
   for (std::size_t rank = 0; rank < ranks(); ++rank) {
-    if (hub_.notice(to_rank(rank), running.sequence()).plan != plan_) {
+    const auto& notice = hub_.notice(to_rank(rank), running.sequence());
+    if (notice.plan != plan_ || notice.symmetric != symmetric) {
       return false;
     }
   }

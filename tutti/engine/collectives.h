@@ -64,8 +64,8 @@ class Collectives {
   /// Only compares what ranks call, and the mark. Where blocks may differ in length, tells whether they do: false then.
   Result<bool> agree(const Card& card, const Part& part, Deadline deadline);
 
-  /// Has an operation run by a plan over links, instead of in one of the ways above.
-  Status choose_plan(Op op, std::optional<PlanChoice> choice);
+  /// Has an operation run by a plan over links, or in another of the ways above than it would be.
+  Status choose(Op op, const OpChoices& choices);
 
  private:
   /// One call on its way, after its notice was posted.
@@ -92,12 +92,14 @@ class Collectives {
 
   // collectives.cpp: notices
   void write_notice(const Running& running);
+  void choose_way(const Running& running);
+  bool would_stage(std::size_t total) const;
   void write_table(const Running& running) const;
   Status check_notices(const Running& running);
   Status check_marks(const Running& running) const;
   Status explain_mismatch(const Running& running);
   Status name_sites(const Running& running, std::vector<CallView>& views);
-  bool all_planned(const Running& running) const;
+  bool all_chose_alike(const Running& running) const;
   bool all_staged(const Running& running) const;
   bool all_reachable(const Running& running) const;
   std::size_t in_bytes(const Running& running, Rank owner, Rank taker) const;
@@ -150,9 +152,12 @@ class Collectives {
   std::uint64_t shelf_uses_ = 0;
   std::array<std::uint64_t, HubLayout::kSlots> slot_uses_{};
   StoreTrial trial_;
-  bool streams_ = false;     // in this operation
-  std::uint32_t plan_ = 0;   // the mark of that by which this rank runs this operation, if any
-  std::uint64_t spent_ = 0;  // ticks on a small one before the notices met, or 0
+  // In this operation:
+  bool streams_ = false;
+  std::uint32_t plan_ = 0;                // the mark of what was chosen
+  const plan::Choice* choice_ = nullptr;  // of that, what this rank would run it by
+  std::size_t chunk_ = 0;                 // bytes of a slot to be used
+  std::uint64_t spent_ = 0;               // ticks on a small one before the notices met, or 0
   // Kept from call to call, so that none has to ask for memory.
   std::vector<const std::byte*> sources_;
   std::vector<std::byte*> outs_;

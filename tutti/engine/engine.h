@@ -47,9 +47,12 @@ class Engine {
   /// check_call and `can`) fails at once, and breaks nothing. One at a time.
   virtual Status run(const Call& call, Deadline deadline) = 0;
 
-  /// Has an operation run by a plan from now on; nothing: as the engine thinks best. The same on every rank, and not
-  /// while one runs. Fails when there is no such plan, or the engine runs none.
-  virtual Status choose_plan(Op op, std::optional<PlanChoice> choice) = 0;
+  /// What it is made of, as far as it decides what is quick.
+  virtual plan::GroupShape shape() const = 0;
+
+  /// By what an operation is run from now on. The same on every rank, and not while one runs. Fails when one of them
+  /// cannot be here, and changes nothing then.
+  virtual Status choose(Op op, const OpChoices& choices) = 0;
 
   /// Starts a message. The bytes must live until it is over. Any thread; does not block.
   virtual void send(Rank to, std::uint64_t tag, ConstBlock bytes, Deadline deadline, Done done) = 0;

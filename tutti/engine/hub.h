@@ -53,7 +53,8 @@ struct alignas(64) Notice {
   std::uint64_t in_place;  ///< where peers find the input: a place, or one of the above
   std::uint64_t out_place;
   std::byte inside[kInside];
-  std::uint32_t plan;  ///< the mark of the plan by which it runs the call; 0: in the engine's own ways
+  std::uint32_t plan;  ///< the mark of what it chose for such calls; 0: nothing
+  bool symmetric;      ///< of that, it would take what is for blocks in reach of others
   bool streams;        ///< it would rather use streaming stores; what it laid down already was
 };
 static_assert(sizeof(Notice) == 64);

@@ -28,6 +28,7 @@ Result<bool> Collectives::agree(const Card& card, const Part& part, Deadline dea
   notice.streams = false;
   notice.in_place = notice.out_place = Notice::kElsewhere;
   notice.plan = plan_ = part.mark;
+  notice.symmetric = false;
   hub_.post(running.sequence());
   if (auto met = hub_.await_notices(running.doing, deadline); !met) {
     return met.error();

@@ -2,37 +2,34 @@
 
 #include <array>
 #include <map>
-#include <optional>
+#include <tuple>
 
 #include "tutti/engine/plan_runner.h"
 #include "tutti/engine/widened.h"
 #include "tutti/plan/algorithms.h"
+#include "tutti/plan/choice.h"
+#include "tutti/plan/tuning.h"
 
 namespace tutti::engine {
 
-/// Which plan an operation is to be run by.
-struct PlanChoice {
-  plan::Algorithm algorithm = plan::Algorithm::ring;
-  unsigned chunks = 1;
-  unsigned leaders = 1;  ///< of each host, for hybrid plans
-  bool library = false;  ///< by MPI's own collectives instead, where it has such
+/// By what an operation is run, by size and by where its tensors lie.
+struct OpChoices {
+  plan::Choices ordinary;
+  plan::Choices symmetric;
 
-  /// From "ring", or "ring/4" for four chunks; "hybrid@2/4" for two leaders; "library".
-  static Result<PlanChoice> parse(std::string_view text);
-  std::string text() const;
-  /// What ranks compare; never 0.
-  std::uint32_t mark() const {
-    return library ? ~0U : (static_cast<std::uint32_t>(algorithm) + 1) << 24 | leaders << 16 | chunks;
-  }
-
-  static constexpr unsigned kMostChunks = 4096;
-  static constexpr unsigned kMostLeaders = 255;
+  OpChoices() = default;
+  /// Wherever they lie.
+  OpChoices(const plan::Choices& both) : ordinary(both), symmetric(both) {}
+  OpChoices(const plan::Choice& both) : OpChoices(plan::Choices(both)) {}
+  OpChoices(plan::Choices those_in_ordinary, plan::Choices those_in_symmetric)
+      : ordinary(std::move(those_in_ordinary)), symmetric(std::move(those_in_symmetric)) {}
 };
 
 /// The plan that an operation of the engine is, when it is one.
 std::optional<plan::Op> plan_op(Op op);
 
-/// The plans of one rank of a group, by operation: chosen, then built when they are first needed. One thread at a time.
+/// What was chosen for the operations of one rank of a group; plans are built when they are first needed. One thread at
+/// a time.
 class Planned {
  public:
   Planned(Rank rank, int ranks) : rank_(rank), ranks_(ranks) {}
@@ -40,34 +37,41 @@ class Planned {
   /// Who is where, for hybrid plans. Before anything is chosen.
   void set_hosts(std::vector<std::vector<Rank>> hosts) { hosts_ = std::move(hosts); }
 
-  /// From now on; nothing: no plan. Fails when there is no such plan.
-  Status choose(Op op, std::optional<PlanChoice> choice);
+  /// From now on. Fails when there is no such plan; other kinds of choices are for the engine to check.
+  Status choose(Op op, const OpChoices& choices);
 
   /// Whether anything was chosen at all.
   bool any() const { return any_; }
 
-  /// What was chosen for an operation, or nothing.
-  const PlanChoice* chosen(Op op) const {
-    const auto& choice = choices_[static_cast<std::size_t>(op)];
-    return choice ? &*choice : nullptr;
+  /// What was chosen for such a call, or null. Blocks that differ in length have no choice.
+  const plan::Choice* choice_for(const Card& card, plan::Memory memory = plan::Memory::ordinary) const {
+    return card.plain && card.bytes != 0 ? chosen_for(card, memory) : nullptr;
+  }
+  /// The same, whatever its blocks are.
+  const plan::Choice* chosen_for(const Card& card, plan::Memory memory = plan::Memory::ordinary) const {
+    const auto& chosen = choices_[static_cast<std::size_t>(card.op)];
+    return (memory == plan::Memory::ordinary ? chosen.ordinary : chosen.symmetric).find(card.bytes);
   }
 
-  /// What was chosen for such a call, or nothing. Blocks that differ in length have no plan.
-  const PlanChoice* choice_for(const Card& card) const;
+  /// What ranks compare that may come to different choices, since their blocks differ: the same only where all that
+  /// was chosen for the operation is. 0: nothing was.
+  std::uint32_t mark(Op op) const { return marks_[static_cast<std::size_t>(op)]; }
 
-  /// Runs a call that has a choice, and that all ranks agree on. Blocks. Sums of 16- and 8-bit floats are rounded once.
-  Status run(const Call& call, Links& links, const Doing& doing, Deadline deadline);
+  /// Runs a call by a plan that was chosen, and that all ranks agree on. Blocks. Sums of 16- and 8-bit floats are
+  /// rounded once.
+  Status run(const Call& call, const plan::Choice& choice, Links& links, const Doing& doing, Deadline deadline);
 
  private:
-  PlanRunner& runner_for(const Card& card);
-  plan::Request request_of(Op op, const PlanChoice& choice, Rank root) const;
+  PlanRunner& runner_for(const Card& card, const plan::Choice& choice);
+  plan::Request request_of(Op op, const plan::Choice& choice, Rank root) const;
 
   Rank rank_;
   int ranks_;
   std::vector<std::vector<Rank>> hosts_;
   bool any_ = false;
-  std::array<std::optional<PlanChoice>, std::size(kOpNames)> choices_;
-  std::map<std::pair<Op, Rank>, PlanRunner> runners_;
+  std::array<OpChoices, std::size(kOpNames)> choices_;
+  std::array<std::uint32_t, std::size(kOpNames)> marks_{};
+  std::map<std::tuple<Op, Rank, std::uint32_t>, PlanRunner> runners_;  // by the choice's mark
   Widened widened_;
 };
 

@@ -34,11 +34,11 @@ std::vector<std::byte> part_of(const Inputs& inputs, DType dtype, const std::arr
   return sums;
 }
 
-void check_plan(const Inputs& inputs, DType dtype, int ranks, const PlanChoice& choice,
+void check_plan(const Inputs& inputs, DType dtype, int ranks, const plan::Choice& choice,
                 const std::array<int, kAddends>& owner) {
   const auto expected = inputs.at_once(ReduceOp::reproducible_sum);
   run_engines(Kind::threads, ranks, [&](Engine& engine) {
-    ASSERT_TRUE(engine.choose_plan(Op::all_reduce, choice).ok());
+    ASSERT_TRUE(engine.choose(Op::all_reduce, choice).ok());
     auto sums = part_of(inputs, dtype, owner, to_int(engine.rank()));
     Call call{.op = Op::all_reduce, .dtype = kernels::accumulator_of(dtype)};
     call.in = {bytes_of(sums)};
@@ -86,7 +86,7 @@ TEST(ReproducibleSums, OfOneAddendEach) {
       continue;
     }
     run_engines(Kind::threads, static_cast<int>(kAddends), [&](Engine& engine) {
-      ASSERT_TRUE(engine.choose_plan(Op::all_reduce, PlanChoice{.algorithm = algorithm, .chunks = 2}).ok());
+      ASSERT_TRUE(engine.choose(Op::all_reduce, plan::Choice{.algorithm = algorithm, .chunks = 2}).ok());
       const auto* const mine = inputs.pointers()[(to_index(engine.rank()) * 3 + 1) % kAddends];
       std::vector<std::byte> tensor(mine, mine + expected.size());
       Call call{.op = Op::all_reduce, .dtype = DType::float32, .reduce = ReduceOp::reproducible_sum};

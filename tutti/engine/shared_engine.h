@@ -31,7 +31,8 @@ class SharedEngine final : public Engine {
   bool can(Op) const override { return true; }
   std::shared_ptr<Reach> reach() const override { return holder_->reach(); }
   Status run(const Call& call, Deadline deadline) override { return collectives_.run(call, deadline); }
-  Status choose_plan(Op op, std::optional<PlanChoice> choice) override { return collectives_.choose_plan(op, choice); }
+  plan::GroupShape shape() const override { return {.engine = std::string(name()), .hosts = {ranks()}}; }
+  Status choose(Op op, const OpChoices& choices) override { return collectives_.choose(op, choices); }
   void send(Rank to, std::uint64_t tag, ConstBlock bytes, Deadline deadline, Done done) override;
   void receive(Rank from, std::uint64_t tag, Block bytes, Deadline deadline, Received received) override;
   void abort(const Error& why) override { hub_.fail(why); }

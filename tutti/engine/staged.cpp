@@ -19,8 +19,7 @@ BlockType part(BlockType block, std::size_t begin, std::size_t length) {
 }  // namespace
 
 std::size_t Collectives::chunk_bytes(const Running& running) const {
-  const auto slot = hub_.layout().slot_bytes;
-  return in_per_rank(running.card().op) ? slot / ranks() / kLine * kLine : slot;
+  return in_per_rank(running.card().op) ? std::max(chunk_ / ranks() / kLine, std::size_t{1}) * kLine : chunk_;
 }
 
 /// What is from each rank for one other rank alone is swapped, from one use of a slot to the next, with what is from
@@ -138,7 +137,7 @@ void Collectives::collect(const Running& running, const Round& round) {
 /// everybody add chunk k - 1, which each did after laying down chunk k, after taking the sums of chunk k - 2.
 Status Collectives::staged_all_reduce(const Running& running) {
   const auto& call = running.call;
-  const auto chunk = hub_.layout().slot_bytes;
+  const auto chunk = chunk_;
   const auto rounds = (running.card().bytes + chunk - 1) / chunk;
   const auto slices_of = [&](std::size_t k) {
     return Slices(std::min(chunk, running.card().bytes - k * chunk), ranks());

@@ -42,7 +42,8 @@ class InSymmetricMemory final : public Engine {
   void receive(Rank from, std::uint64_t tag, Block bytes, Deadline deadline, Received received) override {
     engine_->receive(from, tag, bytes, deadline, std::move(received));
   }
-  Status choose_plan(Op op, std::optional<PlanChoice> choice) override { return engine_->choose_plan(op, choice); }
+  plan::GroupShape shape() const override { return engine_->shape(); }
+  Status choose(Op op, const OpChoices& choices) override { return engine_->choose(op, choices); }
   void abort(const Error& why) override { engine_->abort(why); }
   std::optional<Error> broken() const override { return engine_->broken(); }
   bool on_own_thread() const override { return engine_->on_own_thread(); }

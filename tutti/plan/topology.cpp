@@ -84,6 +84,12 @@ std::vector<NumaNode> read_nodes(hwloc_topology* topology, hwloc_const_bitmap_t 
   return nodes;
 }
 
+std::string read_model(hwloc_topology* topology) {
+  auto* const package = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_PACKAGE, nullptr);
+  const auto* const model = package == nullptr ? nullptr : hwloc_obj_get_info_by_name(package, "CPUModel");
+  return model == nullptr ? "" : model;
+}
+
 std::vector<int> nodes_of(const Topology& topology, const std::vector<int>& cpus) {
   std::vector<int> nodes;
   for (const NumaNode& node : topology.nodes) {
@@ -140,6 +146,7 @@ Result<Topology> read_topology() {
   const OwnedBitmap allowed = allowed_cpus(raw);
   Topology result;
   result.cores = read_cores(raw, allowed.get());
+  result.model = read_model(raw);
   result.machine_cores = std::max(hwloc_get_nbobjs_by_type(raw, HWLOC_OBJ_CORE), static_cast<int>(result.cores.size()));
   result.packages = std::max(1, hwloc_get_nbobjs_by_type(raw, HWLOC_OBJ_PACKAGE));
   result.caches = read_caches(raw, allowed.get());

@@ -28,6 +28,7 @@ using Core = std::vector<int>;
 
 /// What this host is made of. Plain data: the functions over it are pure, so a test can make one up.
 struct Topology {
+  std::string model = {};       ///< of the processors, as they call themselves; empty when they do not
   int machine_cores = 0;        ///< physical cores that there are
   int packages = 0;             ///< processor sockets
   std::vector<Core> cores;      ///< those that this process may run on, neighbours next to each other

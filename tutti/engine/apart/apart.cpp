@@ -32,7 +32,8 @@ class ApartEngine final : public Engine {
     return met;
   }
 
-  Status choose_plan(Op op, std::optional<PlanChoice>) override { return cannot(to_string(op)); }
+  plan::GroupShape shape() const override { return {.engine = "apart", .hosts = {ranks()}}; }
+  Status choose(Op op, const OpChoices&) override { return cannot(to_string(op)); }
   void send(Rank, std::uint64_t, ConstBlock, Deadline, Done done) override { done(cannot("send")); }
   void receive(Rank, std::uint64_t, Block, Deadline, Received received) override { received(cannot("receive")); }
 

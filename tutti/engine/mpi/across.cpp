@@ -10,6 +10,8 @@
 namespace tutti::engine::mpi {
 namespace {
 
+using Kind = plan::Choice::Kind;
+
 std::vector<Rank> leaders_of(const Members& members, std::size_t local) {
   std::vector<Rank> leaders;
   for (const auto& host : members.by_host) {
@@ -27,7 +29,7 @@ std::size_t longest_small_for(int hosts) {
 void set_defaults(Planned& planned, int ranks) {
   using plan::Algorithm;
   const auto choose = [&](Op op, Algorithm algorithm, unsigned chunks) {
-    require(planned.choose(op, PlanChoice{.algorithm = algorithm, .chunks = chunks}).ok(), "defaults have plans");
+    require(planned.choose(op, plan::Choice{.algorithm = algorithm, .chunks = chunks}).ok(), "defaults have plans");
   };
   choose(Op::reduce, Algorithm::tree, 4);
   choose(Op::broadcast, Algorithm::binomial, 1);
@@ -40,7 +42,7 @@ void set_defaults(Planned& planned, int ranks) {
 
 void set_uneven(Planned& planned) {
   for (const auto op : {Op::all_gather, Op::reduce_scatter, Op::all_to_all, Op::gather, Op::scatter}) {
-    require(planned.choose(op, PlanChoice{.algorithm = plan::Algorithm::direct, .chunks = 1}).ok(),
+    require(planned.choose(op, plan::Choice{.algorithm = plan::Algorithm::direct}).ok(),
             "there are direct plans for blocks of any length");
   }
 }
@@ -61,7 +63,7 @@ Across::Across(const Wires& wires, Collectives& near)
   set_uneven(uneven_);
   chosen_.set_hosts(wires.members.by_host);
   if (is_leader()) {
-    exchange_ = std::make_unique<HostExchange>(wires_, leaders_of(wires_.members, 0), longest_small_);
+    exchange_ = std::make_unique<HostExchange>(wires_, leaders_of(wires_.members, 0), kLongestSmall);
   }
 }
 
@@ -70,7 +72,18 @@ Deadline Across::later(Deadline deadline) {
   return deadline.is_never() ? deadline : Deadline::after(deadline.remaining() + kGrace);
 }
 
-Status Across::choose_plan(Op op, std::optional<PlanChoice> choice) { return chosen_.choose(op, choice); }
+Status Across::choose(Op op, const OpChoices& choices) {
+  // Between hosts it makes no difference where tensors lie.
+  const OpChoices everywhere(choices.ordinary);
+  for (const auto& entry : everywhere.ordinary.entries()) {
+    if (entry.choice && op != Op::all_reduce &&
+        (entry.choice->kind == Kind::at_once || entry.choice->kind == Kind::in_slices)) {
+      return Error{Code::unsupported,
+                   fmt::format("{}: between hosts only all_reduce is run {}", to_string(op), entry.choice->text())};
+    }
+  }
+  return chosen_.choose(op, everywhere);
+}
 
 Status Across::run(const Call& call, Deadline deadline) {
   const Doing doing{.card = make_card(call), .sequence = ++sequence_, .site = call.site};
@@ -79,20 +92,20 @@ Status Across::run(const Call& call, Deadline deadline) {
 
 Status Across::run_checked(const Running& running) {
   const auto& card = running.card();
-  const auto* choice = chosen_.chosen(card.op);
-  const bool library = choice != nullptr && choice->library;
+  const auto* choice = chosen_.chosen_for(card);
+  const bool library = choice != nullptr && choice->kind == Kind::library;
   const bool library_can = library && LibraryCollectives::can(running.call, card);
   // What a rank cannot do because of where its blocks lie, the others have to hear of; the rest all see alike.
   const bool blocks = in_per_rank(card.op) || out_per_rank(card.op);
   if (library && !library_can && !blocks) {
     choice = nullptr;
   }
-  if (choice == nullptr && is_small(card)) {
-    return sum(running, true);
+  if (is_small(card, choice)) {
+    return sum(running, choice);
   }
   bool even = true;
   const bool even_here = card.plain && (!blocks || !library || library_can);
-  if (auto agreed = agree(running, even_here, choice == nullptr ? 0 : choice->mark(), even); !agreed) {
+  if (auto agreed = agree(running, even_here, even); !agreed) {
     return agreed;
   }
   if (!even) {
@@ -101,13 +114,15 @@ Status Across::run_checked(const Running& running) {
   if (card.op == Op::barrier || card.bytes == 0) {
     return {};
   }
-  if (choice != nullptr && choice->library) {
+  if (choice != nullptr && choice->kind == Kind::library) {
     return library_.run(running.call, running.doing, running.deadline);
   }
-  if (card.op == Op::all_reduce && choice == nullptr) {
-    return sum(running, false);
+  if (card.op == Op::all_reduce && (choice == nullptr || choice->kind != Kind::plan)) {
+    return sum(running, choice);
   }
-  return (choice != nullptr ? chosen_ : defaults_).run(running.call, links_, running.doing, running.deadline);
+  auto& planned = choice != nullptr ? chosen_ : defaults_;
+  return planned.run(running.call, choice != nullptr ? *choice : *defaults_.chosen_for(card), links_, running.doing,
+                     running.deadline);
 }
 
 std::uint32_t Across::mark_of(const Doing& doing, std::uint32_t plan) {
@@ -138,7 +153,8 @@ Result<bool> Across::agree_near(const Running& running, const Card& card, std::u
 }
 
 /// At home, between hosts, and the result at home again.
-Status Across::agree(const Running& running, bool even_here, std::uint32_t plan, bool& even) {
+Status Across::agree(const Running& running, bool even_here, bool& even) {
+  const auto plan = chosen_.mark(running.card().op);
   auto card = running.card();
   card.plain = even_here;
   const auto near = agree_near(running, card, plan);
@@ -216,7 +232,8 @@ Status Across::exchange_tables(const Running& running) {
     gather.out.push_back({reinterpret_cast<std::byte*>(tables.data() + rank * width), bytes});
   }
   const Doing part{.card = make_card(gather), .sequence = running.doing.sequence, .whole = &running.doing};
-  if (auto gathered = defaults_.run(gather, links_, part, running.deadline); !gathered) {
+  if (auto gathered = defaults_.run(gather, *defaults_.chosen_for(part.card), links_, part, running.deadline);
+      !gathered) {
     return gathered;
   }
   std::vector<CallView> views;
@@ -237,7 +254,7 @@ Status Across::run_uneven(const Running& running) {
   auto doing = running.doing;
   doing.card.plain = false;
   doing.whole = &running.doing;
-  return uneven_.run(running.call, links_, doing, running.deadline);
+  return uneven_.run(running.call, *uneven_.chosen_for(doing.card), links_, doing, running.deadline);
 }
 
 }  // namespace tutti::engine::mpi

@@ -24,7 +24,7 @@ class Across {
   /// A call that passes check_call.
   Status run(const Call& call, Deadline deadline);
 
-  Status choose_plan(Op op, std::optional<PlanChoice> choice);
+  Status choose(Op op, const OpChoices& choices);
 
  private:
   struct Running {
@@ -36,7 +36,7 @@ class Across {
 
   // across.cpp: agreeing
   Status run_checked(const Running& running);
-  Status agree(const Running& running, bool even_here, std::uint32_t plan, bool& even);
+  Status agree(const Running& running, bool even_here, bool& even);
   Result<bool> agree_near(const Running& running, const Card& card, std::uint32_t plan);
   Error explain_near(const Running& running, const Error& first);
   Status tell_verdict(const Running& running, std::size_t bytes, const Status& mine, std::byte* message);
@@ -44,8 +44,14 @@ class Across {
   Status run_uneven(const Running& running);
 
   // across_sums.cpp
-  bool is_small(const Card& card) const;
-  Status sum(const Running& running, bool small);
+  /// How a sum is divided, and added up between hosts.
+  struct Slicing {
+    std::size_t leaders;  ///< ranks of each host that add up between hosts
+    std::size_t slice;    ///< bytes that each of them adds up at once
+    std::optional<plan::Algorithm> between;
+  };
+  bool is_small(const Card& card, const plan::Choice* choice) const;
+  Status sum(const Running& running, const plan::Choice* choice);
   Status small_sum(const Running& running);
   Status reduce_near(const Running& running, Block to);
   Status large_sum(const Running& running);
@@ -55,6 +61,7 @@ class Across {
   Status scatter_near(const Running& running, const Segments& segments, std::size_t index);
   Status gather_near(const Running& running, const Segments& segments, std::size_t index);
   PlanRunner& runner_between_hosts(std::size_t bytes);
+  Slicing slicing_of(const plan::Choice* choice) const;
   void begin_between_hosts(const Running& running, const Segments& segments, std::size_t index);
   Status finish_between_hosts(const Running& running, const Segments& segments, std::size_t index);
   Block slice_of(Block whole, std::size_t index) const;
@@ -75,7 +82,9 @@ class Across {
   Collectives& near_;
   MixedLinks links_;
   LibraryCollectives library_;
-  const std::size_t longest_small_;
+  /// Longer sums never ride on a greeting, whatever was chosen.
+  static constexpr std::size_t kLongestSmall = std::size_t{1} << 20;
+  const std::size_t longest_small_;         // where nothing was
   std::unique_ptr<HostExchange> exchange_;  // of leaders
   Planned chosen_;
   Planned defaults_;
@@ -87,6 +96,7 @@ class Across {
     Doing doing;
     PlanRunner* runner = nullptr;
   } between_;
+  Slicing slicing_{};  // of the sum that is being run
   Widened widened_;
   std::vector<std::byte> message_;
   std::uint64_t sequence_ = 0;

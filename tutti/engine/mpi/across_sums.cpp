@@ -11,15 +11,42 @@ using kernels::ReduceOp;
 
 /// An average is divided, and an input multiplied, once.
 ReduceOp inside(ReduceOp op) { return op == ReduceOp::avg ? ReduceOp::sum : op; }
+/// Bytes that a rank adds up between hosts at once.
+constexpr std::size_t kUsualSlice = std::size_t{512} << 10;
+
 ReduceOp between(ReduceOp op) { return op == ReduceOp::premul_sum ? ReduceOp::sum : inside(op); }
 
 }  // namespace
 
-bool Across::is_small(const Card& card) const {
-  return card.op == Op::all_reduce && card.bytes != 0 && Widened::bytes_for(card) <= longest_small_;
+bool Across::is_small(const Card& card, const plan::Choice* choice) const {
+  if (card.op != Op::all_reduce || card.bytes == 0) {
+    return false;
+  }
+  const auto bytes = Widened::bytes_for(card);
+  if (choice == nullptr) {
+    return bytes <= longest_small_;
+  }
+  return choice->kind == plan::Choice::Kind::at_once && bytes <= kLongestSmall;
 }
 
-Status Across::sum(const Running& running, bool small) {
+/// In slices, what another choice says of them aside.
+Across::Slicing Across::slicing_of(const plan::Choice* choice) const {
+  Slicing slicing{.leaders = wires_.members.fewest(), .slice = kUsualSlice, .between = {}};
+  if (choice != nullptr && choice->leaders != 0) {
+    slicing.leaders = std::min<std::size_t>(slicing.leaders, choice->leaders);
+  }
+  if (choice != nullptr && choice->slice != 0) {
+    slicing.slice = choice->slice;
+  }
+  if (choice != nullptr) {
+    slicing.between = choice->between;
+  }
+  return slicing;
+}
+
+Status Across::sum(const Running& running, const plan::Choice* choice) {
+  const bool small = is_small(running.card(), choice);
+  slicing_ = slicing_of(choice);
   const auto run = [&](const Running& each) { return small ? small_sum(each) : large_sum(each); };
   if (!Widened::type_for(running.card())) {
     return run(running);
@@ -65,7 +92,8 @@ Status Across::reduce_near(const Running& running, Block to) {
   if (is_leader()) {
     part.out = {to};
   }
-  auto status = near_.run_part(part, {.whole = running.doing, .mark = mark_of(running.doing, 0)}, running.deadline);
+  const auto mark = mark_of(running.doing, chosen_.mark(Op::all_reduce));
+  auto status = near_.run_part(part, {.whole = running.doing, .mark = mark}, running.deadline);
   if (!status && status.error().code == Code::mismatch) {
     return explain_near(running, status.error());
   }
@@ -76,7 +104,7 @@ Status Across::reduce_near(const Running& running, Block to) {
 Status Across::small_sum(const Running& running) {
   const auto& call = running.call;
   const auto bytes = call.in[0].size();
-  message_.resize(sizeof(Greeting) + longest_small_);
+  message_.resize(sizeof(Greeting) + bytes);
   std::byte* message = exchange_ ? exchange_->message() : message_.data();
   auto mine = reduce_near(running, {message + sizeof(Greeting), bytes});
   if (!mine && mine.error().code != Code::mismatch) {
@@ -85,7 +113,10 @@ Status Across::small_sum(const Running& running) {
   // Where ranks of this host differ, all of them know it by now; they may differ in lengths, too.
   const auto told_bytes = mine ? bytes : 0;
   if (exchange_) {
-    Greeting greeting{.sequence = running.doing.sequence, .card = running.card(), .rank = to_int(me())};
+    Greeting greeting{.sequence = running.doing.sequence,
+                      .card = running.card(),
+                      .plan = chosen_.mark(Op::all_reduce),
+                      .rank = to_int(me())};
     mine = exchange_->run(greeting, bytes, mine, {.op = between(call.reduce), .dtype = call.dtype}, running.doing,
                           running.deadline);
     if (!mine && mine.error().code != Code::mismatch) {
@@ -102,9 +133,9 @@ Status Across::small_sum(const Running& running) {
 
 /// One for each rank that adds up between hosts, all as long as can be; of a rank that does not, nothing.
 Block Across::slice_of(Block whole, std::size_t index) const {
-  const Slices slices(whole.size(), wires_.members.fewest());
-  return index < wires_.members.fewest() ? whole.subspan(slices.begin(index), slices.length(index))
-                                         : whole.subspan(whole.size(), 0);
+  const Slices slices(whole.size(), slicing_.leaders);
+  return index < slicing_.leaders ? whole.subspan(slices.begin(index), slices.length(index))
+                                  : whole.subspan(whole.size(), 0);
 }
 
 /// Inside of the host every rank adds up a slice, and adds it to that of its like on other hosts. Of a long one, a
@@ -139,8 +170,7 @@ Status Across::large_sum(const Running& running) {
 /// Where segments begin, and where the last one ends. Short ones: while ranks of a host are busy with each other,
 /// nobody moves what is between hosts, and the network has no more to do than what it was given before.
 Across::Segments Across::segments_of(std::size_t bytes) const {
-  constexpr std::size_t kSlice = std::size_t{512} << 10;  // of each rank that adds up between hosts
-  const auto each = kSlice * std::max<std::size_t>(wires_.members.fewest(), 2);
+  const auto each = slicing_.slice * std::max<std::size_t>(slicing_.leaders, 2);
   Segments segments{0};
   while (segments.back() + each + each / 2 < bytes) {
     segments.push_back(segments.back() + each);
@@ -196,7 +226,8 @@ PlanRunner& Across::runner_between_hosts(std::size_t bytes) {
   constexpr std::size_t kLong = std::size_t{1} << 20;
   const auto hosts = wires_.members.hosts();
   // Two hosts swap all they have: nothing waits for anything. More would send the same things around too often.
-  const auto algorithm = hosts == 2       ? plan::Algorithm::recursive_doubling
+  const auto algorithm = slicing_.between ? *slicing_.between
+                         : hosts == 2     ? plan::Algorithm::recursive_doubling
                          : bytes >= kLong ? plan::Algorithm::ring
                                           : plan::Algorithm::halving_doubling;
   const auto chunks = static_cast<unsigned>(std::clamp<std::size_t>(bytes / kChunk, 1, kMostChunks));

@@ -59,7 +59,14 @@ class MpiEngine final : public Engine {
     return status;
   }
 
-  Status choose_plan(Op op, std::optional<PlanChoice> choice) override { return across_.choose_plan(op, choice); }
+  plan::GroupShape shape() const override {
+    plan::GroupShape shape{.engine = "mpi (" + wires_.library->version() + ")", .hosts = {}};
+    for (const auto& host : members_.by_host) {
+      shape.hosts.push_back(static_cast<int>(host.size()));
+    }
+    return shape;
+  }
+  Status choose(Op op, const OpChoices& choices) override { return across_.choose(op, choices); }
 
   void send(Rank to, std::uint64_t tag, ConstBlock bytes, Deadline deadline, Done done) override {
     if (auto error = refused("send", "to", to)) {

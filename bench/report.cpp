@@ -59,6 +59,8 @@ std::pair<ReportOptions, std::vector<char*>> split_report_options(int count, cha
     const bool has_value = i + 1 < count;
     if (word == "--json") {
       options.json = true;
+    } else if (word == "--tune") {
+      options.tune = true;
     } else if (word == "--reproducible") {
       options.reproducible = true;
     } else if (word == "--plot" && has_value) {

@@ -23,6 +23,7 @@ struct Line {
 struct ReportOptions {
   std::vector<std::string> memories = {"symmetric", "private"};
   bool json = false;
+  bool tune = false;          ///< find out what is quickest instead
   bool reproducible = false;  ///< sums whose bits depend on the addends alone
   std::string plot;           ///< a file for an SVG; empty: none
 };
@@ -30,7 +31,7 @@ struct ReportOptions {
 /// What the bytes on the busiest link would be, as NCCL's tests count them: comparable between numbers of ranks.
 double bus_gigabytes_per_second(const Line& line);
 
-/// Takes --memory, --reproducible, --json and --plot out of the arguments; the rest is for parse_options.
+/// Takes --memory, --tune, --reproducible, --json and --plot out of the arguments; the rest is for parse_options.
 std::pair<ReportOptions, std::vector<char*>> split_report_options(int count, char** words);
 
 /// A line of the table as soon as it is measured, unless the report is JSON.

@@ -1,5 +1,10 @@
 #include "cli/bench_command.h"
 
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 
 #include <CLI/CLI.hpp>
@@ -7,6 +12,7 @@
 
 #include "cli/parse.h"
 #include "cli/run_command.h"
+#include "tutti/base/environment.h"
 
 namespace tutti::cli {
 namespace {
@@ -15,6 +21,8 @@ constexpr const char* kExamples =
     "Examples:\n"
     "  tutti bench all_reduce -n 2 --sizes 8,4Ki,1Mi,25Mi\n"
     "  tutti bench all_gather -n 4 --dtype bfloat16 --memory symmetric --json\n"
+    "  tutti bench --tune -n 4                    what is quickest for each size; kept for programs to come\n"
+    "  mpirun -n 4 tutti bench all --tune         the same for ranks that MPI started, on several hosts too\n"
     "\n"
     "Sizes are those of the buffer (all_reduce, reduce, broadcast), of the whole output (all_gather, gather), or of "
     "the\n"
@@ -36,12 +44,30 @@ Result<std::string> find_program() {
                            tool.string())};
 }
 
+constexpr const char* kSizes = "8,4Ki,64Ki,1Mi,25Mi";
+constexpr const char* kTunedSizes = "8,64,512,4Ki,16Ki,64Ki,256Ki,1Mi,4Mi,25Mi";
+
+/// Whether a launcher started this process as one of several ranks: then there are no others to be started.
+bool is_rank() {
+  const auto environment = read_environment();
+  return environment && environment.value().launcher != Launcher::none;
+}
+
+int become(std::vector<std::string>& command) {
+  std::vector<char*> words;
+  std::transform(command.begin(), command.end(), std::back_inserter(words),
+                 [](std::string& word) { return word.data(); });
+  words.push_back(nullptr);
+  ::execv(words[0], words.data());
+  return complain("tutti bench", fmt::format("cannot run {}: {}", command[0], std::strerror(errno)));
+}
+
 }  // namespace
 
 int bench_command(const std::vector<std::string>& arguments) {
   CLI::App app("Measure collectives: tutti bench OPERATION [OPTIONS]", "tutti bench");
   std::string op = "all_reduce";
-  std::string sizes = "8,4Ki,64Ki,1Mi,25Mi";
+  std::string sizes;
   std::string dtype = "float32";
   std::string memory = "both";
   std::string plot;
@@ -53,16 +79,23 @@ int bench_command(const std::vector<std::string>& arguments) {
   bool json = false;
   bool touch = false;
   bool reproducible = false;
-  app.add_option("operation", op,
-                 "all_reduce, reduce, broadcast, all_gather, reduce_scatter, all_to_all, gather, scatter, barrier");
+  bool tune = false;
+  app.add_option(
+      "operation", op,
+      "all_reduce, reduce, broadcast, all_gather, reduce_scatter, all_to_all, gather, scatter, barrier; with "
+      "--tune also all");
   app.add_option("-n,--ranks", run.ranks, "Number of ranks (2)");
-  app.add_option("--sizes", sizes, "Bytes, with Ki, Mi or Gi, separated by commas (8,4Ki,64Ki,1Mi,25Mi)");
+  app.add_option(
+      "--sizes", sizes,
+      fmt::format("Bytes, with Ki, Mi or Gi, separated by commas ({}; with --tune {})", kSizes, kTunedSizes));
   app.add_option("--dtype", dtype, "float32, bfloat16, int64, ... (float32)");
   app.add_option("--memory", memory, "Where tensors lie: symmetric, private, or both")
       ->check(CLI::IsMember({"symmetric", "private", "both"}));
   app.add_option("--seconds", seconds, "Time for each size (1)")->check(CLI::PositiveNumber);
   app.add_option("--bind", run.bind, "Tie ranks to cores or NUMA nodes: core, numa, none (none)");
   app.add_flag("--touch", touch, "Write the tensors anew before each operation, as a training step does");
+  app.add_flag("--tune", tune,
+               "Time all ways to run the operation (or all of them: all), and choose; kept in TUTTI_TUNING");
   app.add_flag("--reproducible", reproducible, "Sums whose bits depend on the addends alone (docs/reproducible.md)");
   app.add_flag("--json", json, "Print an array of objects instead of a table");
   app.add_option("--plot", plot, "Write bus bandwidth over size as an SVG to this file");
@@ -78,7 +111,9 @@ int bench_command(const std::vector<std::string>& arguments) {
                                    "--op",
                                    op,
                                    "--sizes",
-                                   sizes,
+                                   !sizes.empty() ? sizes
+                                   : tune         ? kTunedSizes
+                                                  : kSizes,
                                    "--dtype",
                                    dtype,
                                    "--memory",
@@ -90,11 +125,17 @@ int bench_command(const std::vector<std::string>& arguments) {
   if (json) {
     command.emplace_back("--json");
   }
+  if (tune) {
+    command.emplace_back("--tune");
+  }
   if (reproducible) {
     command.emplace_back("--reproducible");
   }
   if (!plot.empty()) {
     command.insert(command.end(), {"--plot", plot});
+  }
+  if (is_rank()) {
+    return become(command);
   }
   const auto checked = check_run_arguments(run, std::move(command));
   return checked ? run_command(checked.value()) : complain("tutti bench", checked.error().message);

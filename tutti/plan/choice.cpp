@@ -135,6 +135,8 @@ std::uint32_t Choice::mark() const {
   return (static_cast<std::uint32_t>(kind) + 1) << 28 | which << 23 | leaders << 14 | amount;
 }
 
+std::string text_of(const std::optional<Choice>& choice) { return choice ? choice->text() : std::string(kOwn); }
+
 Result<Choices> Choices::parse(std::string_view text) {
   Choices choices;
   std::size_t before = 0;
@@ -183,7 +185,7 @@ void Choices::add(std::size_t bytes, std::optional<Choice> choice) {
 std::string Choices::text() const {
   std::string text(entries_.empty() || entries_.front().from != 0 ? kOwn : "");
   for (const auto& entry : entries_) {
-    const auto name = entry.choice ? entry.choice->text() : std::string(kOwn);
+    const auto name = text_of(entry.choice);
     text += entry.from == 0 ? name : fmt::format(",{}:{}", spell_bytes(entry.from), name);
   }
   return text;

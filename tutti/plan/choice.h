@@ -40,6 +40,9 @@ struct Choice {
   bool operator==(const Choice&) const = default;
 };
 
+/// "own" for nothing.
+std::string text_of(const std::optional<Choice>& choice);
+
 /// Choices by size. Nothing chosen for a size: as the engine thinks best.
 class Choices {
  public:

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <sstream>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -145,6 +146,16 @@ std::size_t middle(std::size_t below, std::size_t above) {
 }  // namespace
 
 int GroupShape::ranks() const { return std::accumulate(hosts.begin(), hosts.end(), 0); }
+
+GroupShape GroupShape::parse(std::string_view text) {
+  const auto space = std::min(text.rfind(' '), text.size());
+  GroupShape shape{.engine = std::string(text.substr(0, space)), .hosts = {}};
+  std::istringstream numbers{std::string(text.substr(std::min(text.size(), space + 1)))};
+  for (int count = 0; numbers >> count; numbers.ignore()) {
+    shape.hosts.push_back(count);
+  }
+  return shape;
+}
 
 std::string GroupShape::text() const { return fmt::format("{} {}", engine, fmt::join(hosts, "+")); }
 

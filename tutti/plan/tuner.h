@@ -13,7 +13,8 @@ struct GroupShape {
   std::vector<int> hosts;  ///< ranks of each
 
   int ranks() const;
-  /// "shm 4", "mpi (Open MPI v5.0.11) 2+2".
+  /// What `text` gives: "shm 4", "mpi (Open MPI v5.0.11) 2+2".
+  static GroupShape parse(std::string_view text);
   std::string text() const;
 };
 

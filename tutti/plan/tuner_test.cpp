@@ -18,7 +18,7 @@ const GroupShape kTwoHosts{.engine = "mpi (Open MPI v5.0.11)", .hosts = {2, 3}};
 std::vector<std::string> names(Op op, const GroupShape& shape, std::size_t bytes) {
   std::vector<std::string> names;
   for (const auto& choice : candidates(op, shape, bytes)) {
-    names.push_back(choice ? choice->text() : "own");
+    names.push_back(text_of(choice));
   }
   return names;
 }
@@ -30,6 +30,14 @@ TriedSize tried(std::size_t bytes, const std::vector<std::pair<std::string, doub
         {.choice = name == "own" ? std::nullopt : std::optional(Choice::parse(name).value()), .seconds = seconds});
   }
   return size;
+}
+
+TEST(GroupShape, IsWrittenAsItIsRead) {
+  for (const auto* text : {"shm 4", "mpi (Open MPI v5.0.11) 2+2+13"}) {
+    EXPECT_EQ(GroupShape::parse(text).text(), text);
+  }
+  EXPECT_EQ(GroupShape::parse("mpi (Open MPI v5.0.11) 2+2+13").ranks(), 17);
+  EXPECT_EQ(GroupShape::parse("").ranks(), 0);
 }
 
 TEST(Tuner, TriesTheOwnWayFirst) {

@@ -140,24 +140,11 @@ const Choices* Tuning::find(std::string_view machine, std::string_view shape, Op
   return found == all_.end() ? nullptr : &found->choices;
 }
 
-namespace {
-
-/// The ranks of "mpi (Open MPI v5.0.11) 2+2".
-int ranks_of(std::string_view shape) {
-  int ranks = 0;
-  std::istringstream numbers{std::string(shape.substr(std::min(shape.size(), shape.rfind(' ') + 1)))};
-  for (int count = 0; numbers >> count; numbers.ignore()) {
-    ranks += count;
-  }
-  return ranks;
-}
-
-}  // namespace
-
 Tuning Tuning::part(std::string_view machine, int ranks) const {
   Tuning part;
-  std::copy_if(all_.begin(), all_.end(), std::back_inserter(part.all_),
-               [&](const Tuned& each) { return each.machine == machine && ranks_of(each.shape) == ranks; });
+  std::copy_if(all_.begin(), all_.end(), std::back_inserter(part.all_), [&](const Tuned& each) {
+    return each.machine == machine && GroupShape::parse(each.shape).ranks() == ranks;
+  });
   return part;
 }
 

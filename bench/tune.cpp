@@ -1,0 +1,267 @@
+#include "bench/tune.h"
+
+#include <algorithm>
+#include <ctime>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "tutti/comm/tuned.h"
+
+namespace bench {
+namespace {
+
+using tutti::plan::Choices;
+using tutti::plan::Tried;
+using tutti::plan::TriedSize;
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return percentile(values, 0.5);
+}
+
+/// Something that an operation can be run by, and how long that took.
+struct Contender {
+  std::string choices;
+  std::size_t batch = 1;
+  std::vector<double> samples = {};  ///< microseconds, each of the slowest rank
+
+  double time() const { return median(samples); }
+};
+
+/// Times contenders for one operation on one size. All ranks come to the same times, and so to the same decisions.
+class Contest {
+ public:
+  Contest(World& world, const tutti::Group& group, std::string op, const CollectiveTrial& trial)
+      : world_(world), group_(group), op_(std::move(op)), trial_(trial) {}
+
+  /// A first look at each, with its result checked.
+  void enter(Contender& contender) {
+    group_.choose(op_, contender.choices);
+    verify(world_, trial_);
+    trial_.touch();
+    time(1);  // plans are built, memory is touched
+    const auto once = world_.slowest({time(1)})[0];
+    constexpr double kBatch = 250;
+    contender.batch = static_cast<std::size_t>(std::clamp(kBatch / std::max(once, 0.1), 1.0, 1000.0));
+    sample(contender, 2);
+  }
+
+  void sample(Contender& contender, std::size_t count) {
+    group_.choose(op_, contender.choices);
+    time(1);
+    std::vector<double> times(count);
+    for (auto& each : times) {
+      each = time(contender.batch) / static_cast<double>(contender.batch);
+    }
+    times = world_.slowest(std::move(times));
+    contender.samples.insert(contender.samples.end(), times.begin(), times.end());
+  }
+
+  /// Takes turns until the time is over; those that are further behind than that drop out on the way.
+  void compete(std::vector<Contender*>& contenders, double seconds, double behind) {
+    constexpr double kRounds = 8;
+    const auto begin = Clock::now();
+    while (true) {
+      for (auto* const each : contenders) {
+        sample(*each, samples_for(*each, contenders.size(), seconds / kRounds));
+      }
+      const auto best = (*quickest(contenders))->time();
+      std::erase_if(contenders, [&](const Contender* each) { return each->time() > behind * best; });
+      if (world_.agree(microseconds_since(begin)) > seconds * 1e6) {
+        return;
+      }
+    }
+  }
+
+  static std::vector<Contender*>::iterator quickest(std::vector<Contender*>& contenders) {
+    return std::min_element(contenders.begin(), contenders.end(),
+                            [](const Contender* a, const Contender* b) { return a->time() < b->time(); });
+  }
+
+ private:
+  static std::size_t samples_for(const Contender& each, std::size_t contenders, double seconds) {
+    const auto share = seconds * 1e6 / static_cast<double>(contenders);
+    const auto count = share / (each.time() * static_cast<double>(each.batch));
+    return static_cast<std::size_t>(std::clamp(count, 1.0, 50.0));
+  }
+
+  double time(std::size_t iterations) {
+    world_.barrier();
+    const auto start = Clock::now();
+    for (std::size_t i = 0; i < iterations; ++i) {
+      trial_.run();
+    }
+    return microseconds_since(start);
+  }
+
+  World& world_;
+  const tutti::Group& group_;
+  std::string op_;
+  const CollectiveTrial& trial_;
+};
+
+class Tuner {
+ public:
+  Tuner(const tutti::Group& group, const TuneOptions& options)
+      : options_(options), world_(group), group_(*group.subgroup(everybody(group))) {}
+
+  Grid tune(const std::string& op, const std::string& memory) {
+    Grid grid{.op = op, .memory = memory, .shape = group_.shape()};
+    const Trials trials(group_, options_.dtype, memory == "symmetric", false);
+    for (const auto size : options_.sizes) {
+      const auto trial = trials.make(op, bytes_for(op, size));
+      if (grid.sizes.empty() || grid.sizes.back().bytes < trial.block) {
+        grid.sizes.push_back(try_all(op, trial));
+        show_progress(op, memory, trial.block);
+      }
+    }
+    grid.choices = tutti::plan::choose(grid.sizes);
+    for (const auto& size : grid.sizes) {
+      check(grid, trials.make(op, bytes_for(op, size.bytes)), size);
+    }
+    group_.choose(op, "own");
+    return grid;
+  }
+
+ private:
+  static std::vector<tutti::Rank> everybody(const tutti::Group& group) {
+    std::vector<tutti::Rank> ranks;
+    for (int rank = 0; rank < group.size(); ++rank) {
+      ranks.push_back(tutti::Rank{rank});
+    }
+    return ranks;
+  }
+
+  std::size_t bytes_for(const std::string& op, std::size_t block) const {
+    return op == "all_reduce" || op == "reduce" || op == "broadcast" ? block : block * world_.ranks();
+  }
+
+  TriedSize try_all(const std::string& op, const CollectiveTrial& trial) {
+    Contest contest(world_, group_, op, trial);
+    std::vector<Contender> all;
+    std::vector<std::optional<tutti::plan::Choice>> choices;
+    const auto shape = tutti::plan::GroupShape::parse(group_.shape());
+    for (const auto& choice : candidates(tutti::plan::parse_op(op).value(), shape, trial.block)) {
+      choices.push_back(choice);
+      all.push_back({.choices = tutti::plan::text_of(choice)});
+    }
+    for (auto& each : all) {
+      contest.enter(each);
+    }
+    std::vector<Contender*> left;
+    std::transform(all.begin(), all.end(), std::back_inserter(left), [](Contender& each) { return &each; });
+    contest.compete(left, options_.seconds_per_size / 2, 1.5);
+    contest.compete(left, options_.seconds_per_size / 2, 1.1);
+    TriedSize tried{.bytes = trial.block, .tried = {}};
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      tried.tried.push_back({.choice = choices[i], .seconds = all[i].time() * 1e-6});
+    }
+    return tried;
+  }
+
+  /// What was chosen, as it will be used, beside the quickest ones, in turns.
+  void check(Grid& grid, const CollectiveTrial& trial, const TriedSize& size) {
+    constexpr std::size_t kBeside = 4;
+    auto others = size.tried;
+    std::sort(others.begin(), others.end(), [](const Tried& a, const Tried& b) { return a.seconds < b.seconds; });
+    others.resize(std::min(others.size(), kBeside));
+    std::vector<Contender> all{{.choices = grid.choices.text()}};
+    for (const auto& other : others) {
+      all.push_back({.choices = tutti::plan::text_of(other.choice)});
+    }
+    Contest contest(world_, group_, grid.op, trial);
+    std::vector<Contender*> turns;
+    for (auto& each : all) {
+      contest.enter(each);
+      turns.push_back(&each);
+    }
+    contest.compete(turns, options_.seconds_per_size, 100);
+    turns.assign(1, &all[1]);
+    for (std::size_t i = 2; i < all.size(); ++i) {
+      turns.push_back(&all[i]);
+    }
+    const auto* const best = *Contest::quickest(turns);
+    grid.chosen.push_back(all[0].time() * 1e-6);
+    grid.best.push_back(best->time() * 1e-6);
+    grid.best_names.push_back(best->choices);
+  }
+
+  void show_progress(const std::string& op, const std::string& memory, std::size_t bytes) const {
+    if (world_.rank() == 0) {
+      std::fputs(fmt::format("tuning {} of {} bytes, {} memory\n", op, bytes, memory).c_str(), stderr);
+    }
+  }
+
+  const TuneOptions& options_;
+  GroupWorld world_;
+  tutti::Group group_;  // under test: choosing for it changes nothing for the world's
+};
+
+std::string today() {
+  const auto now = std::time(nullptr);
+  std::tm parts{};
+  ::gmtime_r(&now, &parts);
+  return fmt::format("{:04}-{:02}-{:02}", parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday);
+}
+
+/// Keeps what was found.
+int keep(const std::vector<Grid>& grids, const TuneOptions& options) {
+  std::vector<tutti::plan::Tuned> found;
+  for (const auto& grid : grids) {
+    found.push_back(
+        {.machine = tutti::this_machine(),
+         .shape = grid.shape,
+         .op = tutti::plan::parse_op(grid.op).value(),
+         .memory = grid.memory == "symmetric" ? tutti::plan::Memory::symmetric : tutti::plan::Memory::ordinary,
+         .choices = grid.choices,
+         .when = today()});
+  }
+  if (options.file.empty()) {
+    return 0;
+  }
+  if (const auto kept = tutti::plan::add_to_tuning(options.file, found); !kept) {
+    std::fputs(fmt::format("bench: {}\n", kept.error().message).c_str(), stderr);
+    return 1;
+  }
+  if (!options.json) {
+    fmt::print("kept in {} for {} on {}\n", options.file, grids.front().shape, found.front().machine);
+  }
+  return 0;
+}
+
+}  // namespace
+
+double Grid::worst() const {
+  double worst = 1;
+  for (std::size_t i = 0; i < chosen.size(); ++i) {
+    worst = std::max(worst, chosen[i] / best[i]);
+  }
+  return worst;
+}
+
+int tune(const tutti::Group& group, const TuneOptions& options) {
+  if (group.shape().empty() || group.size() < 2) {
+    fail("there is nothing to tune in a group of one rank, or of another's backend");
+  }
+  Tuner tuner(group, options);
+  std::vector<Grid> grids;
+  for (const auto& op : options.ops) {
+    for (const auto& memory : options.memories) {
+      grids.push_back(tuner.tune(op, memory));
+      if (group.rank() == tutti::Rank{0} && !options.json) {
+        fmt::print("{}\n", to_text(grids.back()));
+        std::fflush(stdout);
+      }
+    }
+  }
+  if (group.rank() != tutti::Rank{0}) {
+    return 0;
+  }
+  if (options.json) {
+    fmt::print("{}\n", to_json(grids));
+  }
+  return keep(grids, options);
+}
+
+}  // namespace bench

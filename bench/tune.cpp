@@ -15,18 +15,25 @@ using tutti::plan::Choices;
 using tutti::plan::Tried;
 using tutti::plan::TriedSize;
 
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return percentile(values, 0.5);
-}
-
 /// Something that an operation can be run by, and how long that took.
-struct Contender {
-  std::string choices;
-  std::size_t batch = 1;
-  std::vector<double> samples = {};  ///< microseconds, each of the slowest rank
+class Contender {
+ public:
+  explicit Contender(std::string by) : choices(std::move(by)) {}
 
-  double time() const { return median(samples); }
+  const std::string choices;
+  std::size_t batch = 1;
+  std::vector<double> samples;  ///< microseconds, each of the slowest rank
+
+  double time() const { return at(0.5); }
+  /// What it takes while nobody disturbs.
+  double calm_time() const { return at(0.25); }
+
+ private:
+  double at(double fraction) const {
+    auto sorted = samples;
+    std::sort(sorted.begin(), sorted.end());
+    return percentile(sorted, fraction);
+  }
 };
 
 /// Times contenders for one operation on one size. All ranks come to the same times, and so to the same decisions.
@@ -41,10 +48,10 @@ class Contest {
     verify(world_, trial_);
     trial_.touch();
     time(1);  // plans are built, memory is touched
-    const auto once = world_.slowest({time(1)})[0];
-    constexpr double kBatch = 250;
-    contender.batch = static_cast<std::size_t>(std::clamp(kBatch / std::max(once, 0.1), 1.0, 1000.0));
-    sample(contender, 2);
+    contender.samples = world_.slowest({time(1), time(1), time(1)});
+    constexpr double kBatch = 250;  // microseconds
+    const auto once = std::max(*std::min_element(contender.samples.begin(), contender.samples.end()), 0.1);
+    contender.batch = static_cast<std::size_t>(std::clamp(kBatch / once, 1.0, 1000.0));
   }
 
   void sample(Contender& contender, std::size_t count) {
@@ -58,16 +65,36 @@ class Contest {
     contender.samples.insert(contender.samples.end(), times.begin(), times.end());
   }
 
+  /// Those that are not hopeless.
+  std::vector<Contender*> enter_all(std::vector<Contender>& all) {
+    constexpr double kHopeless = 4;
+    std::vector<Contender*> left;
+    double best = 1e300;
+    for (auto& each : all) {
+      enter(each);
+      left.push_back(&each);
+      best = std::min(best, each.calm_time());
+    }
+    std::erase_if(left, [&](const Contender* each) { return each->calm_time() > kHopeless * best; });
+    for (auto* const each : left) {
+      each->samples.clear();  // one by one they took longer
+    }
+    return left;
+  }
+
   /// Takes turns until the time is over; those that are further behind than that drop out on the way.
   void compete(std::vector<Contender*>& contenders, double seconds, double behind) {
-    constexpr double kRounds = 8;
+    constexpr int kFewest = 5;  // rounds, before anybody is judged
     const auto begin = Clock::now();
-    while (true) {
+    for (int round = 1;; ++round) {
       for (auto* const each : contenders) {
-        sample(*each, samples_for(*each, contenders.size(), seconds / kRounds));
+        sample(*each, 2);
       }
-      const auto best = (*quickest(contenders))->time();
-      std::erase_if(contenders, [&](const Contender* each) { return each->time() > behind * best; });
+      if (round < kFewest) {
+        continue;
+      }
+      const auto best = (*quickest(contenders))->calm_time();
+      std::erase_if(contenders, [&](const Contender* each) { return each->calm_time() > behind * best; });
       if (world_.agree(microseconds_since(begin)) > seconds * 1e6) {
         return;
       }
@@ -80,12 +107,6 @@ class Contest {
   }
 
  private:
-  static std::size_t samples_for(const Contender& each, std::size_t contenders, double seconds) {
-    const auto share = seconds * 1e6 / static_cast<double>(contenders);
-    const auto count = share / (each.time() * static_cast<double>(each.batch));
-    return static_cast<std::size_t>(std::clamp(count, 1.0, 50.0));
-  }
-
   double time(std::size_t iterations) {
     world_.barrier();
     const auto start = Clock::now();
@@ -144,13 +165,9 @@ class Tuner {
     const auto shape = tutti::plan::GroupShape::parse(group_.shape());
     for (const auto& choice : candidates(tutti::plan::parse_op(op).value(), shape, trial.block)) {
       choices.push_back(choice);
-      all.push_back({.choices = tutti::plan::text_of(choice)});
+      all.emplace_back(tutti::plan::text_of(choice));
     }
-    for (auto& each : all) {
-      contest.enter(each);
-    }
-    std::vector<Contender*> left;
-    std::transform(all.begin(), all.end(), std::back_inserter(left), [](Contender& each) { return &each; });
+    auto left = contest.enter_all(all);
     contest.compete(left, options_.seconds_per_size / 2, 1.5);
     contest.compete(left, options_.seconds_per_size / 2, 1.1);
     TriedSize tried{.bytes = trial.block, .tried = {}};
@@ -166,21 +183,16 @@ class Tuner {
     auto others = size.tried;
     std::sort(others.begin(), others.end(), [](const Tried& a, const Tried& b) { return a.seconds < b.seconds; });
     others.resize(std::min(others.size(), kBeside));
-    std::vector<Contender> all{{.choices = grid.choices.text()}};
+    std::vector<Contender> all;
+    all.emplace_back(grid.choices.text());
     for (const auto& other : others) {
-      all.push_back({.choices = tutti::plan::text_of(other.choice)});
+      all.emplace_back(tutti::plan::text_of(other.choice));
     }
     Contest contest(world_, group_, grid.op, trial);
-    std::vector<Contender*> turns;
-    for (auto& each : all) {
-      contest.enter(each);
-      turns.push_back(&each);
-    }
-    contest.compete(turns, options_.seconds_per_size, 100);
-    turns.assign(1, &all[1]);
-    for (std::size_t i = 2; i < all.size(); ++i) {
-      turns.push_back(&all[i]);
-    }
+    auto turns = contest.enter_all(all);
+    constexpr double kAny = 1e9;  // nobody drops out
+    contest.compete(turns, options_.seconds_per_size, kAny);
+    std::erase(turns, &all[0]);
     const auto* const best = *Contest::quickest(turns);
     grid.chosen.push_back(all[0].time() * 1e-6);
     grid.best.push_back(best->time() * 1e-6);

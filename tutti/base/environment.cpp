@@ -229,6 +229,7 @@ std::string mpi_launcher(const VariableReader& read) {
 Result<Preferences> read_preferences(const VariableReader& read) {
   Preferences preferences{.plans = read_plans(read),
                           .tuning = tuning_file(read),
+                          .switches = read("TUTTI_SWITCHES").value_or(""),
                           .engine = read("TUTTI_ENGINE").value_or(""),
                           .mpi = read("TUTTI_MPI").value_or(""),
                           .mpi_launcher = mpi_launcher(read)};

@@ -30,6 +30,7 @@ struct Preferences {
   /// TUTTI_ALL_REDUCE and the like: by the operation's name ("all_reduce"), the plan that it is to be run by.
   std::map<std::string, std::string> plans = {};
   std::string tuning = {};        ///< TUTTI_TUNING: file of what `tutti bench --tune` found; empty: none
+  std::string switches = {};      ///< TUTTI_SWITCHES: file of which hosts are at which switch; empty: none
   std::string engine = {};        ///< TUTTI_ENGINE: "mpi" for MPI between all ranks, on one host too; else empty
   std::string mpi = {};           ///< TUTTI_MPI: which MPI, by name or path; "none"; or empty
   std::string mpi_launcher = {};  ///< which MPI's launcher started this process; empty: none's

@@ -75,7 +75,9 @@ std::unique_ptr<engine::Engine> GroupFactory::make_far_engine(const std::string&
     return engine::make_apart_engine(options_.store, name, me, ranks, trouble);
   };
   // First whether everybody has one: to initialize it is to wait for all.
-  const auto ready = engine::mpi::Library::prepare(wanted);
+  const auto at_switch =
+      options_.preferences.switches.empty() ? Result<std::size_t>(0) : read_switch(options_.preferences.switches);
+  const auto ready = at_switch ? engine::mpi::Library::prepare(wanted) : Status(at_switch.error());
   const auto readiness = value_or_throw(exchange_whereabouts(
       *options_.store, "tutti/mpi-ready/" + name, me, ranks,
       ready ? Whereabouts{.job = "ready"} : Whereabouts{.trouble = ready.error().message}, deadline));
@@ -85,28 +87,27 @@ std::unique_ptr<engine::Engine> GroupFactory::make_far_engine(const std::string&
     }
   }
   const auto library = value_or_throw(engine::mpi::Library::open(wanted, deadline));
-  const auto whereabouts = value_or_throw(
-      exchange_whereabouts(*options_.store, "tutti/mpi/" + name, me, ranks,
-                           {.job = library->job(), .address = library->rank(), .in_world = options_.rank}, deadline));
+  const auto whereabouts = value_or_throw(exchange_whereabouts(
+      *options_.store, "tutti/mpi/" + name, me, ranks,
+      {.job = library->job(), .address = library->rank(), .in_world = options_.rank, .at_switch = at_switch.value()},
+      deadline));
   for (std::size_t rank = 0; rank < whereabouts.size(); ++rank) {
     if (whereabouts[rank].job != whereabouts[0].job) {
       return without(fmt::format("rank {} is in another MPI world than rank 0", rank));
     }
   }
-  auto separate = hosts;
-  std::vector<int> addresses;
-  std::vector<Rank> in_world;
+  std::vector<engine::mpi::Resident> residents;
   for (std::size_t rank = 0; rank < whereabouts.size(); ++rank) {
-    if (options_.preferences.engine == "mpi") {
-      separate[rank] += fmt::format(" {}", rank);  // as if it were on a host of its own
-    }
-    addresses.push_back(whereabouts[rank].address);
-    in_world.push_back(whereabouts[rank].in_world);
+    const bool alone = options_.preferences.engine == "mpi";  // as if it were on a host of its own
+    residents.push_back({.host = alone ? fmt::format("{} {}", hosts[rank], rank) : hosts[rank],
+                         .at_switch = whereabouts[rank].at_switch,
+                         .address = whereabouts[rank].address,
+                         .in_world = whereabouts[rank].in_world});
   }
   return value_or_throw(engine::make_mpi_engine({.library = library,
                                                  .store = options_.store,
                                                  .name = name,
-                                                 .members = engine::mpi::arrange(separate, addresses, in_world),
+                                                 .members = engine::mpi::arrange(residents),
                                                  .rank = me},
                                                 deadline));
 }

@@ -10,6 +10,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "tutti/plan/switches.h"
+
 namespace tutti {
 namespace {
 
@@ -112,11 +114,27 @@ Result<Hosts> exchange_hosts(rendezvous::Store& store, const std::string& prefix
   return met;
 }
 
-// "JOB ADDRESS RANK", or "- - - SENTENCE".
+Result<std::size_t> read_switch(const std::string& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  if (!file) {
+    return Error{Code::not_found, fmt::format("TUTTI_SWITCHES={}: cannot be read", path)};
+  }
+  const auto switches = plan::Switches::parse(text.str());
+  if (!switches) {
+    return Error{switches.error().code, fmt::format("TUTTI_SWITCHES={}: {}", path, switches.error().message)};
+  }
+  const auto host = host_identity();
+  return switches.value().of(host.substr(0, host.find(' ')));
+}
+
+// "JOB ADDRESS RANK SWITCH", or "- - - SENTENCE".
 Result<std::vector<Whereabouts>> exchange_whereabouts(rendezvous::Store& store, const std::string& prefix, Rank rank,
                                                       int ranks, const Whereabouts& mine, Deadline deadline) {
-  const auto text = mine.trouble.empty() ? fmt::format("{} {} {}", mine.job, mine.address, to_int(mine.in_world))
-                                         : fmt::format("- - - {}", mine.trouble);
+  const auto text = mine.trouble.empty()
+                        ? fmt::format("{} {} {} {}", mine.job, mine.address, to_int(mine.in_world), mine.at_switch)
+                        : fmt::format("- - - {}", mine.trouble);
   const auto texts = exchange(store, prefix, rank, ranks, text, deadline);
   if (!texts) {
     return texts.error();
@@ -128,7 +146,7 @@ Result<std::vector<Whereabouts>> exchange_whereabouts(rendezvous::Store& store, 
       theirs.trouble = each.substr(6);
     } else {
       int in_world = -1;
-      std::istringstream(each) >> theirs.job >> theirs.address >> in_world;
+      std::istringstream(each) >> theirs.job >> theirs.address >> in_world >> theirs.at_switch;
       theirs.in_world = Rank{in_world};
     }
     all.push_back(theirs);

@@ -24,19 +24,23 @@ struct Hosts {
 /// Every rank says where it is and learns where the others are. `prefix` is used once per store. `tell`: what rank 0
 /// has to say to all; others' are not heard.
 Result<Hosts> exchange_hosts(rendezvous::Store& store, const std::string& prefix, Rank rank, int ranks,
-                               Deadline deadline, const std::string& tell = {});
+                             Deadline deadline, const std::string& tell = {});
 
 /// How MPI finds a rank, or why it has none.
 struct Whereabouts {
-  std::string job = {};      ///< what tells MPI's worlds apart
-  int address = 0;           ///< its rank there
-  Rank in_world{-1};         ///< its rank in the job
-  std::string trouble = {};  ///< a sentence; empty when there is none
+  std::string job = {};       ///< what tells MPI's worlds apart
+  int address = 0;            ///< its rank there
+  Rank in_world{-1};          ///< its rank in the job
+  std::size_t at_switch = 0;  ///< which one its host is at
+  std::string trouble = {};   ///< a sentence; empty when there is none
 };
 
 /// The same for these.
 Result<std::vector<Whereabouts>> exchange_whereabouts(rendezvous::Store& store, const std::string& prefix, Rank rank,
                                                       int ranks, const Whereabouts& mine, Deadline deadline);
+
+/// Which switch this host is at, by the user's file. An error names the file, and the line.
+Result<std::size_t> read_switch(const std::string& path);
 
 /// A text that all ranks of one job on this host come to by themselves, and no other job does: for meeting without a
 /// launcher of ours. From MASTER_ADDR and MASTER_PORT where they are set, else from the launcher's process.

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <fstream>
 #include <thread>
 
 #include <gmock/gmock.h>
@@ -32,6 +33,21 @@ TEST(Host, RanksLearnWhereTheOthersAre) {
       EXPECT_EQ(met.value().told, "from 0\nin lines");
     });
   }
+}
+
+TEST(Host, ItsSwitchIsReadFromAFile) {
+  const auto host = host_identity();
+  const auto path = testing::TempDir() + "switches-" + std::to_string(::getpid());
+  std::ofstream(path) << "left: nobody\nright: " << host.substr(0, host.find(' ')) << "\n";
+  EXPECT_EQ(read_switch(path).value(), 1U);
+  std::ofstream(path) << "left: nobody\n";
+  EXPECT_EQ(read_switch(path).value(), 1U);
+  std::ofstream(path) << "left: nobody\nright: else\n";
+  EXPECT_EQ(read_switch(path).value(), 2U);
+  std::ofstream(path) << "left\n";
+  EXPECT_THAT(read_switch(path).error().message, HasSubstr(path + ": line 1"));
+  ::unlink(path.c_str());
+  EXPECT_THAT(read_switch(path).error().message, HasSubstr("cannot be read"));
 }
 
 TEST(JobIdentity, IsTheMastersAddressWhereThereIsOne) {

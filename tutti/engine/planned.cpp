@@ -32,9 +32,21 @@ bool adds_at_once(plan::Algorithm algorithm, kernels::ReduceOp op) {
 
 }  // namespace
 
+void Planned::set_hosts(std::vector<std::vector<Rank>> hosts) {
+  hosts_ = std::move(hosts);
+  order_.clear();
+  for (const auto& host : hosts_) {
+    order_.insert(order_.end(), host.begin(), host.end());
+  }
+  if (std::is_sorted(order_.begin(), order_.end())) {
+    order_.clear();
+  }
+}
+
 plan::Request Planned::request_of(Op op, const plan::Choice& choice, Rank root) const {
   plan::Request request{
       .op = *plan_op(op), .algorithm = choice.algorithm, .ranks = ranks_, .root = root, .chunks = choice.chunks};
+  request.order = order_;
   if (choice.algorithm == plan::Algorithm::hybrid) {
     request.hosts = hosts_;
     request.leaders = std::max(choice.leaders, 1U);

@@ -34,8 +34,9 @@ class Planned {
  public:
   Planned(Rank rank, int ranks) : rank_(rank), ranks_(ranks) {}
 
-  /// Who is where, for hybrid plans. Before anything is chosen.
-  void set_hosts(std::vector<std::vector<Rank>> hosts) { hosts_ = std::move(hosts); }
+  /// Who is where: for hybrid plans, and so that neighbours in others are on one host, or on hosts that are next to
+  /// each other. Before anything is chosen.
+  void set_hosts(std::vector<std::vector<Rank>> hosts);
 
   /// From now on. Fails when there is no such plan; other kinds of choices are for the engine to check.
   Status choose(Op op, const OpChoices& choices);
@@ -68,6 +69,7 @@ class Planned {
   Rank rank_;
   int ranks_;
   std::vector<std::vector<Rank>> hosts_;
+  std::vector<Rank> order_;  // of ranks, by host; empty where they are numbered so
   bool any_ = false;
   std::array<OpChoices, std::size(kOpNames)> choices_;
   std::array<std::uint32_t, std::size(kOpNames)> marks_{};

@@ -1,7 +1,12 @@
 #include "tutti/engine/planned.h"
 
+#include <thread>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "tutti/engine/ring_links.h"
+#include "tutti/engine/test_ranks.h"
 
 namespace tutti::engine {
 namespace {
@@ -27,6 +32,37 @@ TEST(Planned, ASmallHostHasFewerLeaders) {
   Planned planned(Rank{0}, 3);
   planned.set_hosts({{Rank{0}}, {Rank{1}, Rank{2}}});
   EXPECT_TRUE(planned.choose(Op::all_reduce, plan::Choices::parse("hybrid@2/4").value()).ok());
+}
+
+/// Ranks of hosts that were dealt in turn: sums go around in another order than they are numbered, and are right.
+TEST(Planned, NeighboursAreOnOneHost) {
+  const std::vector<std::vector<Rank>> hosts{{Rank{0}, Rank{2}}, {Rank{1}, Rank{3}}};
+  const auto layout = HubLayout::for_ranks(4);
+  std::vector<std::byte> memory(layout.total_bytes() + 4096);
+  auto* const aligned =
+      reinterpret_cast<std::byte*>((reinterpret_cast<std::uintptr_t>(memory.data()) + 4095) / 4096 * 4096);
+  std::vector<std::jthread> threads;
+  for (int rank = 0; rank < 4; ++rank) {
+    threads.emplace_back([&, rank] {
+      Hub hub(aligned, layout, Rank{rank});
+      RingLinks links(hub);
+      Planned planned(Rank{rank}, 4);
+      planned.set_hosts(hosts);
+      const auto choice = plan::Choices::parse("ring/2").value();
+      ASSERT_TRUE(planned.choose(Op::all_reduce, choice).ok());
+      auto grads = ramp(1003, rank);
+      const Call call{
+          .op = Op::all_reduce, .dtype = kernels::DType::float32, .in = {bytes_of(grads)}, .out = {writable(grads)}};
+      const Doing doing{.card = make_card(call), .sequence = 1};
+      ASSERT_TRUE(planned.run(call, *planned.choice_for(doing.card), links, doing, soon()).ok());
+      EXPECT_EQ(grads, ramp_sum(1003, 4));
+      for (int peer = 0; peer < 4; ++peer) {
+        // To the other one of its host, or to the next host's first.
+        EXPECT_EQ(links.sent()[static_cast<std::size_t>(peer)].messages != 0, peer == (rank < 2 ? rank + 2 : 3 - rank))
+            << rank << " to " << peer;
+      }
+    });
+  }
 }
 
 }  // namespace

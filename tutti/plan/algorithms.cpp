@@ -31,6 +31,9 @@ std::uint32_t by_ranks_and_chunks(const Request& request) { return ranks_of(requ
 std::uint32_t by_power_of_two(const Request& request) { return std::bit_floor(ranks_of(request)); }
 
 Team everybody(const Builder& builder) { return Team::of_all(builder.shape().ranks, builder.me()); }
+Team in_order(const Builder& builder, const Request& request) {
+  return request.order.empty() ? everybody(builder) : *Team::of(request.order, builder.me());
+}
 Team from_root(const Builder& builder) {
   return Team::of_all(builder.shape().ranks, builder.me(), builder.shape().root);
 }
@@ -44,7 +47,7 @@ void without_chunks(Builder& builder, const Team& team, Span from, Span to, unsi
 
 template <AllReduce kAllReduce>
 void all_reduce(Builder& builder, const Request& request) {
-  kAllReduce(builder, everybody(builder), builder.input(), builder.output(), request.chunks);
+  kAllReduce(builder, in_order(builder, request), builder.input(), builder.output(), request.chunks);
 }
 
 constexpr auto one_shot = without_chunks<one_shot_all_reduce>;
@@ -54,41 +57,44 @@ constexpr auto halving_doubling = without_chunks<halving_doubling_all_reduce>;
 std::uint32_t hybrid_pieces(const Request& request);
 void hybrid_all_reduce(Builder& builder, const Request& request);
 
-Slices blocks(const Builder& builder, Buffer buffer) {
-  return [pieces = builder.shape().pieces, buffer](std::size_t block) {
-    return Span{buffer, static_cast<std::uint32_t>(block) * pieces, pieces};
+/// The block of each member.
+Slices blocks(const Builder& builder, const Team& team, Buffer buffer) {
+  return [pieces = builder.shape().pieces, &team, buffer](std::size_t place) {
+    return Span{buffer, static_cast<std::uint32_t>(to_index(team.at(place))) * pieces, pieces};
   };
 }
 
 /// Sums on their way lie in memory of the runner's, the last in the output.
 template <class Movement>
-void reduce_scatter(Builder& builder, const Movement& movement) {
-  const auto team = everybody(builder);
+void reduce_scatter(Builder& builder, const Request& request, const Movement& movement) {
+  const auto team = in_order(builder, request);
   const auto partial = builder.scratch(builder.shape().pieces * static_cast<std::uint32_t>(builder.shape().ranks));
-  movement(team, blocks(builder, Buffer::input), [&, own = team.me](std::size_t block) {
-    return block == own ? builder.output() : partial.part(block, team.size());
-  });
+  movement(team, blocks(builder, team, Buffer::input),
+           [&](std::size_t place) { return place == team.me ? builder.output() : partial.part(place, team.size()); });
 }
 
 void write_ring_reduce_scatter(Builder& builder, const Request& request) {
-  reduce_scatter(builder, [&](const Team& team, const Slices& from, const Slices& to) {
+  reduce_scatter(builder, request, [&](const Team& team, const Slices& from, const Slices& to) {
     ring_reduce_scatter(builder, team, from, to, request.chunks);
   });
 }
 
-void write_direct_reduce_scatter(Builder& builder, const Request&) {
-  direct_reduce_scatter(builder, everybody(builder), blocks(builder, Buffer::input),
+void write_direct_reduce_scatter(Builder& builder, const Request& request) {
+  const auto team = in_order(builder, request);
+  direct_reduce_scatter(builder, team, blocks(builder, team, Buffer::input),
                         [&](std::size_t) { return builder.output(); });
 }
 
 void write_ring_all_gather(Builder& builder, const Request& request) {
+  const auto team = in_order(builder, request);
   builder.copy(builder.output(to_index(builder.me())), builder.input());
-  ring_all_gather(builder, everybody(builder), blocks(builder, Buffer::output), request.chunks);
+  ring_all_gather(builder, team, blocks(builder, team, Buffer::output), request.chunks);
 }
 
-void write_direct_all_gather(Builder& builder, const Request&) {
+void write_direct_all_gather(Builder& builder, const Request& request) {
+  const auto team = in_order(builder, request);
   builder.copy(builder.output(to_index(builder.me())), builder.input());
-  direct_all_gather(builder, everybody(builder), blocks(builder, Buffer::output));
+  direct_all_gather(builder, team, blocks(builder, team, Buffer::output));
 }
 
 void write_direct_all_to_all(Builder& builder, const Request&) {
@@ -277,6 +283,20 @@ void hybrid_all_reduce(Builder& builder, const Request& request) {
   }
 }
 
+Status check_order(const Request& request) {
+  std::vector<int> seen(static_cast<std::size_t>(request.ranks), 0);
+  for (const auto rank : request.order) {
+    if (to_int(rank) < 0 || to_int(rank) >= request.ranks || ++seen[to_index(rank)] != 1) {
+      return Error{Code::invalid_argument, fmt::format("an order has every rank once, not rank {}", to_int(rank))};
+    }
+  }
+  if (!request.order.empty() && request.order.size() != seen.size()) {
+    return Error{Code::invalid_argument,
+                 fmt::format("an order of {} ranks for {}", request.order.size(), request.ranks)};
+  }
+  return {};
+}
+
 Status check_hosts(const Request& request) {
   std::vector<int> seen(static_cast<std::size_t>(request.ranks), 0);
   auto smallest = static_cast<std::size_t>(request.ranks);
@@ -352,6 +372,9 @@ Status check(const Request& request) {
     }
     return Error{Code::invalid_argument, fmt::format("no {} for {}; there are {}", to_string(request.algorithm),
                                                      to_string(request.op), fmt::join(names, ", "))};
+  }
+  if (auto ordered = check_order(request); !ordered) {
+    return ordered;
   }
   return request.algorithm == Algorithm::hybrid ? check_hosts(request) : Status{};
 }

@@ -36,6 +36,8 @@ struct Request {
   Rank root{0};
   /// Into how many parts what moves at once is divided. Some have nothing to gain from more than one, and take one.
   unsigned chunks = 1;
+  /// Who is whose neighbour: each rank once. Empty: as they are numbered. For all_reduce, reduce_scatter, all_gather.
+  std::vector<Rank> order = {};
 
   // Of hybrid plans.
   std::vector<std::vector<Rank>> hosts = {};      ///< each rank once

@@ -51,6 +51,19 @@ TEST_P(EveryOp, EveryPlanUpTo64RanksIsProved) {
   }
 }
 
+TEST_P(EveryOp, EveryPlanIsProvedWithOtherNeighbours) {
+  for (const auto algorithm : algorithms_for(GetParam())) {
+    for (const int ranks : {2, 3, 5, 8, 13}) {
+      Request request{.op = GetParam(), .algorithm = algorithm, .ranks = ranks, .root = Rank{ranks - 1}, .chunks = 2};
+      request.hosts = some_hosts(ranks, static_cast<std::size_t>((ranks + 2) / 3));
+      for (const auto& host : request.hosts) {
+        request.order.insert(request.order.end(), host.begin(), host.end());
+      }
+      expect_proved(request);
+    }
+  }
+}
+
 TEST_P(EveryOp, EveryPlanGivesTheResultInAnyOrder) {
   for (const auto algorithm : algorithms_for(GetParam())) {
     for (const int ranks : {1, 2, 3, 5, 8, 13}) {
@@ -141,6 +154,37 @@ TEST(Requests, NamesAreReadBack) {
   }
   EXPECT_THAT(parse_op("all_ruduce").error().message, HasSubstr("there are all_reduce,"));
   EXPECT_THAT(parse_algorithm("rong").error().message, HasSubstr("there are ring,"));
+}
+
+/// Ranks 0, 2, 4 on one host and 1, 3, 5 on another: around a ring, two messages of six are between hosts.
+TEST(Order, KeepsARingOnItsHosts) {
+  for (const auto op : {Op::all_reduce, Op::all_gather, Op::reduce_scatter}) {
+    Request request{.op = op, .ranks = 6};
+    const auto crossings = [&] {
+      const auto plan = build(request).value();
+      int crossing = 0;
+      for (int rank = 0; rank < 6; ++rank) {
+        const auto& steps = plan.programs[static_cast<std::size_t>(rank)].steps;
+        crossing += std::any_of(steps.begin(), steps.end(), [&](const Step& step) {
+          return step.kind == Step::Kind::send && (to_int(step.peer) + rank) % 2 == 1;
+        });
+      }
+      return crossing;
+    };
+    EXPECT_EQ(crossings(), 6);
+    request.order = {Rank{0}, Rank{2}, Rank{4}, Rank{1}, Rank{3}, Rank{5}};
+    EXPECT_EQ(crossings(), 2);
+  }
+}
+
+TEST(Order, HasEveryRankOnce) {
+  Request request{.ranks = 3};
+  for (const auto& bad : std::vector<std::vector<Rank>>{{Rank{0}, Rank{1}, Rank{1}}, {Rank{0}, Rank{1}, Rank{3}}}) {
+    request.order = bad;
+    EXPECT_THAT(check(request).error().message, HasSubstr("every rank once"));
+  }
+  request.order = {Rank{0}, Rank{2}};
+  EXPECT_THAT(check(request).error().message, HasSubstr("an order of 2 ranks for 3"));
 }
 
 }  // namespace

@@ -4,9 +4,9 @@
 #include <cmath>
 #include <numeric>
 #include <sstream>
+#include <utility>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 namespace tutti::plan {
 namespace {
@@ -151,13 +151,35 @@ GroupShape GroupShape::parse(std::string_view text) {
   const auto space = std::min(text.rfind(' '), text.size());
   GroupShape shape{.engine = std::string(text.substr(0, space)), .hosts = {}};
   std::istringstream numbers{std::string(text.substr(std::min(text.size(), space + 1)))};
-  for (int count = 0; numbers >> count; numbers.ignore()) {
+  int at_switch = 0;
+  for (int count = 0; numbers >> count;) {
     shape.hosts.push_back(count);
+    ++at_switch;
+    if (numbers.get() == '|') {
+      shape.switches.push_back(std::exchange(at_switch, 0));
+    }
+  }
+  if (!shape.switches.empty()) {
+    shape.switches.push_back(at_switch);
   }
   return shape;
 }
 
-std::string GroupShape::text() const { return fmt::format("{} {}", engine, fmt::join(hosts, "+")); }
+std::string GroupShape::text() const {
+  auto text = engine;
+  char mark = ' ';
+  std::size_t next_switch = 0;
+  int left = switches.empty() ? 0 : switches[0];
+  for (const auto ranks_of_host : hosts) {
+    text += fmt::format("{}{}", mark, ranks_of_host);
+    mark = '+';
+    if (--left == 0 && ++next_switch < switches.size()) {
+      left = switches[next_switch];
+      mark = '|';
+    }
+  }
+  return text;
+}
 
 std::vector<std::optional<Choice>> candidates(Op op, const GroupShape& shape, std::size_t bytes) {
   return Candidates(op, shape, bytes).all();

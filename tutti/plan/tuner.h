@@ -9,11 +9,13 @@ namespace tutti::plan {
 
 /// What a group is made of, as far as it decides what is quick there.
 struct GroupShape {
-  std::string engine;      ///< what moves its bytes: "shm", "mpi (Open MPI v5.0.11)"
-  std::vector<int> hosts;  ///< ranks of each
+  std::string engine;              ///< what moves its bytes: "shm", "mpi (Open MPI v5.0.11)"
+  std::vector<int> hosts;          ///< ranks of each
+  std::vector<int> switches = {};  ///< hosts at each, which come one after the other; empty: all at one
 
   int ranks() const;
-  /// What `text` gives: "shm 4", "mpi (Open MPI v5.0.11) 2+2".
+  /// What `text` gives: "shm 4", "mpi (Open MPI v5.0.11) 2+2", "mpi (MPICH 5.0.2) 2+2|2+2" where hosts are at two
+  /// switches.
   static GroupShape parse(std::string_view text);
   std::string text() const;
 };

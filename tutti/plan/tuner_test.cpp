@@ -33,7 +33,7 @@ TriedSize tried(std::size_t bytes, const std::vector<std::pair<std::string, doub
 }
 
 TEST(GroupShape, IsWrittenAsItIsRead) {
-  for (const auto* text : {"shm 4", "mpi (Open MPI v5.0.11) 2+2+13"}) {
+  for (const auto* text : {"shm 4", "mpi (Open MPI v5.0.11) 2+2+13", "mpi (x) 2+2|1", "mpi (x) 1|2|3+4"}) {
     EXPECT_EQ(GroupShape::parse(text).text(), text);
   }
   EXPECT_EQ(GroupShape::parse("mpi (Open MPI v5.0.11) 2+2+13").ranks(), 17);

@@ -59,9 +59,11 @@ Across::Across(const Wires& wires, Collectives& near)
       defaults_(wires.me, wires.members.ranks()),
       uneven_(wires.me, wires.members.ranks()),
       leader_links_(links_, leaders_of(wires.members, std::min(to_index(local()), wires.members.fewest() - 1))) {
+  for (auto* const planned : {&chosen_, &defaults_, &uneven_}) {
+    planned->set_hosts(wires.members.by_host);
+  }
   set_defaults(defaults_, wires.members.ranks());
   set_uneven(uneven_);
-  chosen_.set_hosts(wires.members.by_host);
   if (is_leader()) {
     exchange_ = std::make_unique<HostExchange>(wires_, leaders_of(wires_.members, 0), kLongestSmall);
   }

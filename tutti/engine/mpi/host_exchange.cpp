@@ -65,10 +65,7 @@ Status HostExchange::talk(int host, Way way, const Doing& doing, Deadline deadli
   });
   auto status = finish_all(wires_.hub, *wires_.library, *requests_, error, {peer}, doing, deadline);
   if (!status) {
-    (void)wires_.library->call([&] {
-      requests_->cancel_all();
-      return 0;
-    });
+    wires_.library->drop(*requests_);
   }
   return status;
 }

@@ -139,7 +139,20 @@ Status Library::block(const std::string& what, Deadline deadline, std::function<
   return *shared->result == 0 ? Status() : Status(error(what, *shared->result));
 }
 
+void Library::drop(Requests& requests) {
+  (void)call([&] {
+    writes_on_ = !requests.cancel_all();
+    return 0;
+  });
+}
+
 std::optional<Error> Library::unusable() const {
+  if (writes_on_) {
+    return Error{Code::aborted,
+                 fmt::format("an operation of {} that failed may still write into its memory: MPI is not "
+                             "called any more in this process",
+                             version_)};
+  }
   if (stuck_) {
     return Error{Code::aborted, fmt::format("an earlier call of {} did not come back", version_)};
   }

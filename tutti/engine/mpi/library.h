@@ -49,7 +49,7 @@ class Library {
       }
       std::this_thread::yield();
     }
-    return ended_ || (!ours_ && started_ && api_->is_finalized()) ? kUnusable : function();
+    return ended_ || writes_on_ || (!ours_ && started_ && api_->is_finalized()) ? kUnusable : function();
   }
   static constexpr int kUnusable = -1;
 
@@ -68,6 +68,10 @@ class Library {
   /// Something collective that MPI offers no deadline for, on a thread of its own. When it does not come back in time,
   /// MPI is not to be called any more in this process; what the function refers to has to live as long.
   Status block(const std::string& what, Deadline deadline, std::function<int()> function);
+
+  /// Ends what is pending and not wanted any more. Where something may still write into memory that others will get,
+  /// MPI is not called any more in this process.
+  void drop(Requests& requests);
 
   /// Why it cannot be used any more: nothing while it can.
   std::optional<Error> unusable() const;
@@ -98,6 +102,7 @@ class Library {
   bool shaky_ = false;
   std::atomic<bool> stuck_{false};
   std::atomic<bool> ended_{false};
+  std::atomic<bool> writes_on_{false};
   std::atomic<bool> orderly_{true};
 };
 

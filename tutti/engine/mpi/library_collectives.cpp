@@ -92,6 +92,7 @@ int LibraryCollectives::begin(const Call& call, const Card& card) {
 Status LibraryCollectives::run(const Call& call, const Doing& doing, Deadline deadline) {
   const int error = wires_.library->call([&] { return begin(call, doing.card); });
   if (auto status = finish_all(wires_.hub, *wires_.library, *requests_, error, others_, doing, deadline); !status) {
+    wires_.library->drop(*requests_);
     return status;
   }
   if (doing.card.op == Op::all_reduce && call.reduce == ReduceOp::avg) {

@@ -9,7 +9,7 @@ namespace tutti::engine::mpi {
 
 /// One rank of a group that spans hosts.
 struct Member {
-  int host = 0;       ///< hosts are numbered in the order in which their first ranks come in the group
+  int host = 0;       ///< hosts are numbered by switch, then in the order in which their first ranks come in the group
   Rank local{0};      ///< its number among the group's ranks of that host
   int address = 0;    ///< its rank in the communicator that the group was made from
   Rank in_world{-1};  ///< as the job's store knows it; -1 when that is not known
@@ -19,6 +19,7 @@ struct Member {
 struct Members {
   std::vector<Member> all;                 ///< by rank in the group
   std::vector<std::vector<Rank>> by_host;  ///< ranks in the group
+  std::vector<int> at_switch;              ///< hosts at each switch, one after the other; empty: all at one
 
   const Member& operator[](Rank rank) const { return all[to_index(rank)]; }
   int ranks() const { return static_cast<int>(all.size()); }
@@ -27,8 +28,15 @@ struct Members {
   std::size_t fewest() const;
 };
 
-/// From what each rank says of itself: `hosts` tells hosts apart.
-Members arrange(const std::vector<std::string>& hosts, const std::vector<int>& addresses,
-                const std::vector<Rank>& in_world);
+/// What a rank says of itself, and its host of where it hangs.
+struct Resident {
+  std::string host;  ///< tells hosts apart
+  std::size_t at_switch = 0;
+  int address = 0;
+  Rank in_world{-1};
+};
+
+/// By rank.
+Members arrange(const std::vector<Resident>& residents);
 
 }  // namespace tutti::engine::mpi

@@ -51,9 +51,10 @@ class Requests {
   virtual std::size_t pending() const = 0;
   /// Lets the library move what it can, and appends what is over.
   virtual int poll(std::vector<Over>& over) = 0;
-  /// Ends those that are not over: a receive that nothing came for takes nothing any more. A send may go on reading
-  /// what it sends, and one that MPI has matched go on writing.
-  virtual void cancel_all() = 0;
+  /// Ends those that are not over: a receive that nothing came for takes nothing any more, and what MPI has matched
+  /// gets a moment to end. A send may go on reading what it sends. False: something may go on writing, whenever MPI is
+  /// called.
+  virtual bool cancel_all() = 0;
 };
 
 /// One MPI library, as far as it is used here: a plugin is built for each that is found, and one is loaded at run time,
@@ -88,6 +89,6 @@ class Api {
 inline constexpr const char* kEntry = "tutti_mpi_api";
 /// Changes with everything above.
 inline constexpr const char* kVersionEntry = "tutti_mpi_api_version";
-inline constexpr int kApiVersion = 2;
+inline constexpr int kApiVersion = 3;
 
 }  // namespace tutti::engine::mpi

@@ -60,7 +60,8 @@ class MpiEngine final : public Engine {
   }
 
   plan::GroupShape shape() const override {
-    plan::GroupShape shape{.engine = "mpi (" + wires_.library->version() + ")", .hosts = {}};
+    plan::GroupShape shape{
+        .engine = "mpi (" + wires_.library->version() + ")", .hosts = {}, .switches = members_.at_switch};
     for (const auto& host : members_.by_host) {
       shape.hosts.push_back(static_cast<int>(host.size()));
     }

@@ -69,10 +69,7 @@ std::vector<Rank> MixedLinks::awaited() const {
 
 void MixedLinks::forget() {
   near_.forget();
-  (void)wires_.library->call([&] {
-    far_->cancel_all();
-    return 0;
-  });
+  wires_.library->drop(*far_);
   pending_.clear();
   error_ = 0;
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
@@ -59,7 +60,7 @@ class PendingRequests final : public Requests {
  public:
   int send(Communicator where, int to, int tag, const std::byte* data, std::size_t bytes,
            std::uint32_t number) override {
-    return in_parts(bytes, number, [&](std::size_t begin, int count, MPI_Request& request) {
+    return in_parts(Kind::send, bytes, number, [&](std::size_t begin, int count, MPI_Request& request) {
       return MPI_Isend(data + begin, count, MPI_BYTE, to, tag, unwrap(where), &request);
     });
   }
@@ -67,7 +68,7 @@ class PendingRequests final : public Requests {
   int receive(Communicator where, int from, int tag, std::byte* data, std::size_t bytes,
               std::uint32_t number) override {
     const int source = from == kAnySource ? MPI_ANY_SOURCE : from;
-    return in_parts(bytes, number, [&](std::size_t begin, int count, MPI_Request& request) {
+    return in_parts(Kind::receive, bytes, number, [&](std::size_t begin, int count, MPI_Request& request) {
       return MPI_Irecv(data + begin, count, MPI_BYTE, source, tag, unwrap(where), &request);
     });
   }
@@ -78,14 +79,14 @@ class PendingRequests final : public Requests {
     int size = 0;
     MPI_Type_size(type, &size);
     const auto width = static_cast<std::size_t>(size);
-    return in_parts(count * width, number, [&](std::size_t begin, int bytes, MPI_Request& request) {
+    return in_parts(Kind::collective, count * width, number, [&](std::size_t begin, int bytes, MPI_Request& request) {
       const void* from = in == out ? MPI_IN_PLACE : static_cast<const void*>(in + begin);
       return MPI_Iallreduce(from, out + begin, bytes / size, type, op_of(reducer), unwrap(where), &request);
     });
   }
 
   int broadcast(Communicator where, std::byte* data, std::size_t bytes, int root, std::uint32_t number) override {
-    return in_parts(bytes, number, [&](std::size_t begin, int count, MPI_Request& request) {
+    return in_parts(Kind::collective, bytes, number, [&](std::size_t begin, int count, MPI_Request& request) {
       return MPI_Ibcast(data + begin, count, MPI_BYTE, root, unwrap(where), &request);
     });
   }
@@ -96,7 +97,7 @@ class PendingRequests final : public Requests {
     MPI_Comm_rank(unwrap(where), &me);
     const bool in_place = in == out + static_cast<std::size_t>(me) * bytes;
     const auto count = static_cast<int>(bytes);
-    return keep(number, [&](MPI_Request& request) {
+    return keep(Kind::collective, number, [&](MPI_Request& request) {
       return MPI_Iallgather(in_place ? MPI_IN_PLACE : static_cast<const void*>(in), count, MPI_BYTE, out, count,
                             MPI_BYTE, unwrap(where), &request);
     });
@@ -105,7 +106,7 @@ class PendingRequests final : public Requests {
   int all_to_all(Communicator where, const std::byte* in, std::byte* out, std::size_t bytes,
                  std::uint32_t number) override {
     const auto count = static_cast<int>(bytes);
-    return keep(number, [&](MPI_Request& request) {
+    return keep(Kind::collective, number, [&](MPI_Request& request) {
       return MPI_Ialltoall(in, count, MPI_BYTE, out, count, MPI_BYTE, unwrap(where), &request);
     });
   }
@@ -134,39 +135,60 @@ class PendingRequests final : public Requests {
     return MPI_SUCCESS;
   }
 
-  void cancel_all() override {
-    for (auto& request : requests_) {
-      give_up(request);
+  bool cancel_all() override {
+    for (std::size_t i = 0; i < requests_.size(); ++i) {
+      if (entries_[i].kind == Kind::receive) {
+        MPI_Cancel(&requests_[i]);
+      }
+    }
+    constexpr std::chrono::milliseconds kMoment{200};
+    const auto end = std::chrono::steady_clock::now() + kMoment;
+    std::vector<Over> over;
+    while (writing() && poll(over) == MPI_SUCCESS && std::chrono::steady_clock::now() < end) {
+    }
+    const bool safe = !writing();
+    for (std::size_t i = 0; i < requests_.size(); ++i) {
+      if (entries_[i].kind == Kind::send) {  // of others MPI keeps what it needs
+        MPI_Request_free(&requests_[i]);
+      }
     }
     requests_.clear();
     entries_.clear();
     arrived_.clear();
+    return safe;
   }
 
  private:
+  enum class Kind : std::uint8_t { send, receive, collective };
   struct Entry {
+    Kind kind = Kind::send;
     std::uint32_t number = 0;
     bool ended = false;
     std::size_t bytes = 0;
   };
 
+  bool writing() const {
+    return std::any_of(entries_.begin(), entries_.end(), [](const Entry& entry) { return entry.kind != Kind::send; });
+  }
+
   template <class Begin>
-  int keep(std::uint32_t number, Begin&& begin) {
+  int keep(Kind kind, std::uint32_t number, Begin&& begin) {
     MPI_Request request = MPI_REQUEST_NULL;
     const int error = begin(request);
     if (error == MPI_SUCCESS) {
       requests_.push_back(request);
-      entries_.push_back({.number = number});
+      entries_.push_back({.kind = kind, .number = number});
     }
     return error;
   }
 
   template <class Begin>
-  int in_parts(std::size_t bytes, std::uint32_t number, Begin&& begin) {
+  int in_parts(Kind kind, std::size_t bytes, std::uint32_t number, Begin&& begin) {
     std::size_t at = 0;
     do {
       const auto part = std::min(kLongest, bytes - at);
-      const int error = keep(number, [&](MPI_Request& request) { return begin(at, static_cast<int>(part), request); });
+      const int error =
+          keep(kind, number, [&](MPI_Request& request) { return begin(at, static_cast<int>(part), request); });
       if (error != MPI_SUCCESS) {
         return error;
       }
@@ -209,14 +231,6 @@ class PendingRequests final : public Requests {
     }
     requests_.resize(kept);
     entries_.resize(kept);
-  }
-
-  static void give_up(MPI_Request& request) {
-    if (request == MPI_REQUEST_NULL) {
-      return;
-    }
-    MPI_Cancel(&request);
-    MPI_Request_free(&request);
   }
 
   std::vector<MPI_Request> requests_;

@@ -130,10 +130,7 @@ void Post::end_overdue(Requests& requests) {
 }
 
 void Post::end_all(Requests& requests, const Error& error) {
-  (void)wires_.library->call([&] {
-    requests.cancel_all();
-    return 0;
-  });
+  wires_.library->drop(requests);
   std::deque<Message> ended;
   ended.swap(pending_);
   for (const auto& message : ended) {

@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+"""`tutti bench --tune`, whole: what it prints, what it keeps, and that programs find it."""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+TOOL = None
+
+
+def run(*arguments, tuning="off", **variables):
+    environment = {**os.environ, "TUTTI_TUNING": tuning, **variables}
+    return subprocess.run([TOOL, *arguments], env=environment, text=True, capture_output=True, timeout=120)
+
+
+class Tune(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.file = os.path.join(folder.name, "deeper", "tuning.json")
+
+    def tune(self, *arguments, tuning=None):
+        done = run("bench", *arguments, "--tune", "--seconds", "0.01", tuning=tuning or self.file)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done
+
+    def kept(self):
+        with open(self.file) as file:
+            return json.load(file)["tuned"]
+
+    def test_the_grid_has_every_way_and_one_is_chosen(self):
+        grids = json.loads(self.tune("--sizes", "8,96Ki", "--json").stdout)
+        self.assertEqual([(grid["op"], grid["memory"], grid["group"]) for grid in grids],
+                         [("all_reduce", "symmetric", "shm 2"), ("all_reduce", "private", "shm 2")])
+        for grid in grids:
+            for size in grid["sizes"]:
+                self.assertLessEqual({"own", "in_slices", "ring", "direct", "tree"}, set(size["tried_us"]))
+                self.assertIn(size["chosen"], size["tried_us"])
+                self.assertTrue(all(time > 0 for time in size["tried_us"].values()))
+            self.assertIn("at_once", grid["sizes"][0]["tried_us"])
+            self.assertNotIn("at_once", grid["sizes"][1]["tried_us"])
+            self.assertGreaterEqual(grid["worst"], 1)
+
+    def test_what_was_found_is_kept_for_that_group_and_found_again(self):
+        first = self.tune("broadcast", "--sizes", "64", "--memory", "private").stdout
+        self.assertIn("broadcast in private memory, shm 2", first)
+        self.assertIn("chosen: ", first)
+        self.tune("broadcast", "--sizes", "64", "--memory", "private", "-n", "3")
+        self.tune("broadcast", "--sizes", "64", "--memory", "private")
+        self.assertEqual([(each["group"], each["operation"]) for each in self.kept()],
+                         [("shm 2", "broadcast"), ("shm 3", "broadcast")])
+        for each in self.kept():
+            self.assertTrue(each["machine"] and each["choices"] and each["when"])
+
+    def test_ranks_take_what_the_first_one_reads(self):
+        self.tune("--sizes", "64", "--memory", "private")
+        entry = {**self.kept()[0], "choices": "ring"}
+        other = os.path.join(os.path.dirname(self.file), "other.json")
+        for path, choices in (self.file, "ring"), (other, "tree/2"):
+            with open(path, "w") as file:
+                json.dump({"version": 1, "tuned": [{**entry, "choices": choices}]}, file)
+        script = f'TUTTI_TUNING=$([ $RANK = 0 ] && echo {self.file} || echo {other}) exec "$0" "$@"'
+        program = os.path.join(os.path.dirname(TOOL), "tutti-bench")
+        done = run("run", "-n", "2", "--", "sh", "-c", script, program, "--sizes", "4096", "--seconds-per-size", "0.01")
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_a_file_that_makes_no_sense_is_told_of_and_not_touched(self):
+        os.makedirs(os.path.dirname(self.file))
+        with open(self.file, "w") as file:
+            file.write("nonsense")
+        done = run("bench", "--sizes", "64", "--seconds", "0.01", tuning=self.file)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("it is not used", done.stdout + done.stderr)
+        done = run("bench", "--tune", "--sizes", "64", "--seconds", "0.01", tuning=self.file)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn(self.file, done.stderr)
+        with open(self.file) as file:
+            self.assertEqual(file.read(), "nonsense")
+
+    def test_nothing_is_kept_where_that_is_off(self):
+        self.assertNotIn("kept in", self.tune("--sizes", "64", "--memory", "private", tuning="off").stdout)
+
+    def test_one_rank_has_nothing_to_tune(self):
+        done = run("bench", "--tune", "-n", "1", "--sizes", "64")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("nothing to tune", done.stderr)
+
+    def test_a_choice_that_cannot_be_is_refused(self):
+        for wrong, says in ("ring,4K:tree", "is no size"), ("bruck", "no bruck for all_reduce"):
+            done = run("bench", "--sizes", "64", "--seconds", "0.01", TUTTI_ALL_REDUCE=wrong)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn(f"TUTTI_ALL_REDUCE={wrong}", done.stderr)
+            self.assertIn(says, done.stderr)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--tool", required=True)
+    known, rest = parser.parse_known_args()
+    TOOL = known.tool
+    unittest.main(argv=[sys.argv[0], *rest])

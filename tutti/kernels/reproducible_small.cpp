@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -12,6 +13,8 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "tutti/kernels/bfloat16s-inl.h"
+#include "tutti/kernels/operations-inl.h"
 #include "tutti/kernels/reproducible_loops-inl.h"
 #include "tutti/kernels/small_floats-inl.h"
 
@@ -22,8 +25,34 @@ namespace tutti::kernels::HWY_NAMESPACE {
 inline constexpr std::size_t kTile = HWY_MAX(256, HWY_MAX_BYTES);
 inline constexpr std::size_t kRows = 16;
 
-/// Small floats, of so many bits, are added as float32, and rounded once more when they are stored.
-template <Codec C, int kBits>
+/// Powers of two by which float32 divides exactly, whatever small float it holds.
+inline constexpr double kMostExact = 1 << 10;
+
+/// The sum of negative zeros is +0.
+struct SumFromZero : Sum {
+  template <class V>
+  HWY_INLINE V finish(V v) const {
+    return hn::Add(v, hn::Zero(hn::DFromV<V>()));
+  }
+};
+
+/// Each addend is divided, so that no sum overflows whose mean does not.
+class MeanFromZero : public SumFromZero {
+ public:
+  explicit MeanFromZero(const Divisor& by) : inverse_(static_cast<float>(by.inverse)) {}
+
+  template <class V>
+  HWY_INLINE V take(V v, std::size_t /*source*/) const {
+    return hn::Mul(v, hn::Set(hn::DFromV<V>(), inverse_));
+  }
+
+ private:
+  float inverse_;
+};
+
+/// Small floats, of so many bits, are added as float32, and rounded once more when they are stored. `C` keeps them in
+/// order; `Q`, where the order does not matter, may be quicker.
+template <Codec C, int kBits, Codec Q = C>
 class SmallSums {
  public:
   explicit SmallSums(const Buffers& buffers) : buffers_(buffers) {}
@@ -35,6 +64,8 @@ class SmallSums {
     });
   }
 
+  void merge() {}  // their accumulators are those of float32
+
   void round(const Divisor& by) {
     for_every_tile([&] {
       const std::array sums{buffers_.sources[0] + begin_ * kWords<float> * sizeof(std::uint64_t)};
@@ -44,14 +75,13 @@ class SmallSums {
   }
 
   void sum_at_once(const Divisor& by) {
-    for_every_tile([&] {
-      if (buffers_.sources.size() <= kRows) {
-        sum_once<float, kBits>(by, {.sources = widened(buffers_.sources), .outs = result_bytes_, .count = length_});
-      } else {
-        sum_through_memory(by);
-      }
-      store_result();
-    });
+    if (by.is_one) {
+      sum_blocks(SumFromZero(), by);
+    } else if (by.is_power && by.value <= kMostExact) {
+      sum_blocks(MeanFromZero(by), by);
+    } else {
+      for_every_tile([&] { sum_tile(by); });
+    }
   }
 
  private:
@@ -63,6 +93,71 @@ class SmallSums {
       length_ = std::min(kTile, buffers_.count - begin_);
       visit();
     }
+  }
+
+  /// Two are added in float32: it has twice their bits and two, so that rounding to it first does no harm. (Where what
+  /// is stored has fewer bits because it is subnormal, float32 is exact.) More are, where float32 holds their sum.
+  template <class Op>
+  void sum_blocks(const Op& op, const Divisor& by) {
+    if (buffers_.sources.size() <= 2) {
+      return reduce_with<Q>(op, buffers_);
+    }
+    for (begin_ = 0; begin_ < buffers_.count; begin_ += length_) {
+      length_ = std::min(Q::block(), buffers_.count - begin_);
+      if (length_ == Q::block() && fits_float()) {
+        const Buffers& all = buffers_;
+        typename Q::Vector v0, v1, v2, v3;
+        begin_block<Q>(op, reinterpret_cast<const T*>(all.sources[0]) + begin_, v0, v1, v2, v3);
+        for (std::size_t i = 1; i < all.sources.size(); ++i) {
+          add_block<Q>(op, reinterpret_cast<const T*>(all.sources[i]) + begin_, i, v0, v1, v2, v3);
+        }
+        finish_block<Q>(op, v0, v1, v2, v3);
+        for (auto* out : all.outs) {
+          Q::store(v0, v1, v2, v3, reinterpret_cast<T*>(out) + begin_);
+        }
+      } else {
+        sum_tile(by);
+      }
+    }
+  }
+
+  /// Whether float32 holds the sums of a block exactly: the bits of one addend, those between the largest and the
+  /// smallest exponent, and what so many addends carry. They are looked at as they are stored.
+  bool fits_float() const {
+    const hn::ScalableTag<T> d;
+    const hn::RebindToSigned<decltype(d)> words;  // which compare faster; there is no sign
+    constexpr int kMost = (1 << (8 * sizeof(T) - 1)) - 1;
+    const int room = 24 - kBits - std::bit_width(buffers_.sources.size() - 1);
+    if (room < 0) {
+      return false;
+    }
+    const auto whole = [&](int value) HWY_ATTR { return hn::Set(d, static_cast<T>(value)); };
+    const auto widest = hn::BitCast(words, whole(std::min(room << (kBits - 1), kMost)));
+    // Of numbers as large as float32's the sum could overflow.
+    const auto largest = hn::BitCast(words, whole(8 * sizeof(T) - kBits == 8 ? 224 << (kBits - 1) : kMost));
+    for (std::size_t at = begin_; at < begin_ + Q::block(); at += hn::Lanes(d)) {
+      auto most = hn::Zero(d);
+      auto least = whole(-1);  // one less than the least that is not zero
+      for (const auto* source : buffers_.sources) {
+        const auto magnitude = hn::And(hn::LoadU(d, reinterpret_cast<const T*>(source) + at), whole(kMost));
+        most = hn::Max(most, magnitude);
+        least = hn::Min(least, hn::Sub(magnitude, whole(1)));
+      }
+      const auto is_wide = hn::Gt(hn::BitCast(words, hn::Sub(most, least)), widest);
+      if (!hn::AllFalse(words, hn::Or(is_wide, hn::Gt(hn::BitCast(words, most), largest)))) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  void sum_tile(const Divisor& by) {
+    if (buffers_.sources.size() <= kRows) {
+      sum_once<float, kBits>(by, {.sources = widened(buffers_.sources), .outs = result_bytes_, .count = length_});
+    } else {
+      sum_through_memory(by);
+    }
+    store_result();
   }
 
   void sum_through_memory(const Divisor& by) {
@@ -133,23 +228,12 @@ class SmallSums {
   std::array<std::byte*, 1> result_bytes_{reinterpret_cast<std::byte*>(result_)};
 };
 
-template <Codec C, int kBits>
-void add_small(SumTask task, std::size_t divisor, const Buffers& buffers) {
-  SmallSums<C, kBits> sums(buffers);
-  switch (task) {
-    case SumTask::add: return sums.add();
-    case SumTask::round: return sums.round(Divisor(divisor));
-    case SumTask::at_once: return sums.sum_at_once(Divisor(divisor));
-    case SumTask::merge: return;  // their accumulators are those of float32
-  }
-}
-
 void sum_small_floats(SumTask task, DType dtype, std::size_t divisor, const Buffers& buffers) {
   switch (dtype) {
-    case DType::float16: return add_small<Float16s, 11>(task, divisor, buffers);
-    case DType::bfloat16: return add_small<Widened<UpperHalf>, 8>(task, divisor, buffers);
-    case DType::float8_e4m3fn: return add_small<Widened<Shaped<std::uint8_t, 4, 3, true>>, 4>(task, divisor, buffers);
-    case DType::float8_e5m2: return add_small<Widened<Shaped<std::uint8_t, 5, 2, false>>, 3>(task, divisor, buffers);
+    case DType::float16: return run_task(task, divisor, SmallSums<Float16s, 11>(buffers));
+    case DType::bfloat16: return run_task(task, divisor, SmallSums<Widened<UpperHalf>, 8, BFloat16s>(buffers));
+    case DType::float8_e4m3fn: return run_task(task, divisor, SmallSums<Widened<E4M3>, 4>(buffers));
+    case DType::float8_e5m2: return run_task(task, divisor, SmallSums<Widened<E5M2>, 3>(buffers));
     default: return;
   }
 }

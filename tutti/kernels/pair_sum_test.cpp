@@ -1,4 +1,5 @@
-// Sums of two addends, and of small floats that float32 holds: no digits are cut there, and the bits are the same.
+// Sums of two addends, and of small floats that one float32 holds, or two: no digits are cut there, and the bits are
+// the same.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -87,12 +88,11 @@ TEST(PairSum, AMeanOverflowsNowhere) {
   EXPECT_EQ(std::bit_cast<std::uint64_t>(half), std::uint64_t{1} << 63);
 }
 
-/// Blocks of like numbers, about as far apart as float32 can hold the sum of. Of two small ones only the last bit
-/// stays, which decides ties that the others make.
+/// Blocks of numbers about as far apart as there is room for. Of two small ones only the last bit stays, which decides
+/// ties that the others make.
 template <class T>
-std::vector<Bytes> nearly_too_wide(std::size_t sources, std::size_t count) {
+std::vector<Bytes> nearly_too_wide(int room, std::size_t sources, std::size_t count) {
   const auto format = reference::format_of<T>();
-  const int room = 24 - format.bits - std::bit_width(sources - 1);
   const double last = std::ldexp(1.0, 1 - format.bits);
   std::mt19937 random(static_cast<unsigned>(sources));
   std::vector<Bytes> result(sources, Bytes(count * sizeof(T)));
@@ -100,7 +100,9 @@ std::vector<Bytes> nearly_too_wide(std::size_t sources, std::size_t count) {
   int wide = 0;
   for (std::size_t i = 0; i < count; ++i) {
     if (i % 128 == 0) {
-      top = hard::between(random, std::max(-60, format.lowest + 4), std::min(60, std::ilogb(format.largest) - 5));
+      const int most = std::min(60, std::ilogb(format.largest) - 5);
+      top =
+          random() % 2 == 0 ? 3 : hard::between(random, std::max(-60, format.lowest + 4), most);  // 3: lowest of a bin
       wide = room + hard::between(random, -1, 4);
     }
     const double small = std::ldexp(random() % 2 == 0 ? 1 : -1, -wide);
@@ -117,17 +119,21 @@ std::vector<Bytes> nearly_too_wide(std::size_t sources, std::size_t count) {
   return result;
 }
 
-TEST(SmallSum, OfWhatFloat32JustHolds) {
+TEST(SmallSum, OfWhatOneOrTwoFloatsJustHold) {
   for (const DType dtype : {DType::float16, DType::bfloat16, DType::float8_e4m3fn, DType::float8_e5m2}) {
     for (const std::size_t sources : {3U, 4U, 5U, 8U, 9U, 16U}) {
       reference::with_type(dtype, [&]<class T>(T) {
         if constexpr (reference::Small<T>) {
-          const auto inputs = nearly_too_wide<T>(sources, 5003);
-          std::vector<const std::byte*> pointers;
-          for (const auto& input : inputs) {
-            pointers.push_back(input.data());
+          const int bits = reference::format_of<T>().bits;
+          const int carried = std::bit_width(sources - 1);
+          for (const int room : {24 - bits - carried, 48 - bits - 2 * carried, 32 - bits}) {
+            const auto inputs = nearly_too_wide<T>(room, sources, 1501);
+            std::vector<const std::byte*> pointers;
+            for (const auto& input : inputs) {
+              pointers.push_back(input.data());
+            }
+            ASSERT_NO_FATAL_FAILURE(expect_exact(dtype, pointers, 1501)) << sources << " sources, room for " << room;
           }
-          ASSERT_NO_FATAL_FAILURE(expect_exact(dtype, pointers, 5003)) << sources;
         }
       });
     }

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -14,8 +13,8 @@
 #include <hwy/highway.h>
 
 #include "tutti/kernels/bfloat16s-inl.h"
-#include "tutti/kernels/operations-inl.h"
 #include "tutti/kernels/reproducible_loops-inl.h"
+#include "tutti/kernels/small_blocks-inl.h"
 #include "tutti/kernels/small_floats-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -24,31 +23,6 @@ namespace tutti::kernels::HWY_NAMESPACE {
 /// So many elements of so many sources are widened at a time: few enough to stay in the first cache.
 inline constexpr std::size_t kTile = HWY_MAX(256, HWY_MAX_BYTES);
 inline constexpr std::size_t kRows = 16;
-
-/// Powers of two by which float32 divides exactly, whatever small float it holds.
-inline constexpr double kMostExact = 1 << 10;
-
-/// The sum of negative zeros is +0.
-struct SumFromZero : Sum {
-  template <class V>
-  HWY_INLINE V finish(V v) const {
-    return hn::Add(v, hn::Zero(hn::DFromV<V>()));
-  }
-};
-
-/// Each addend is divided, so that no sum overflows whose mean does not.
-class MeanFromZero : public SumFromZero {
- public:
-  explicit MeanFromZero(const Divisor& by) : inverse_(static_cast<float>(by.inverse)) {}
-
-  template <class V>
-  HWY_INLINE V take(V v, std::size_t /*source*/) const {
-    return hn::Mul(v, hn::Set(hn::DFromV<V>(), inverse_));
-  }
-
- private:
-  float inverse_;
-};
 
 /// Small floats, of so many bits, are added as float32, and rounded once more when they are stored. `C` keeps them in
 /// order; `Q`, where the order does not matter, may be quicker.
@@ -96,59 +70,22 @@ class SmallSums {
   }
 
   /// Two are added in float32: it has twice their bits and two, so that rounding to it first does no harm. (Where what
-  /// is stored has fewer bits because it is subnormal, float32 is exact.) More are, where float32 holds their sum.
+  /// is stored has fewer bits because it is subnormal, float32 is exact.)
   template <class Op>
   void sum_blocks(const Op& op, const Divisor& by) {
     if (buffers_.sources.size() <= 2) {
       return reduce_with<Q>(op, buffers_);
     }
+    const Room<T, kBits> room(buffers_.sources.size());
     for (begin_ = 0; begin_ < buffers_.count; begin_ += length_) {
       length_ = std::min(Q::block(), buffers_.count - begin_);
-      if (length_ == Q::block() && fits_float()) {
-        const Buffers& all = buffers_;
-        typename Q::Vector v0, v1, v2, v3;
-        begin_block<Q>(op, reinterpret_cast<const T*>(all.sources[0]) + begin_, v0, v1, v2, v3);
-        for (std::size_t i = 1; i < all.sources.size(); ++i) {
-          add_block<Q>(op, reinterpret_cast<const T*>(all.sources[i]) + begin_, i, v0, v1, v2, v3);
-        }
-        finish_block<Q>(op, v0, v1, v2, v3);
-        for (auto* out : all.outs) {
-          Q::store(v0, v1, v2, v3, reinterpret_cast<T*>(out) + begin_);
-        }
-      } else {
-        sum_tile(by);
+      const bool whole = length_ == Q::block();
+      switch (whole ? fit_of(room, buffers_.sources, begin_, length_) : Fit::neither) {
+        case Fit::one_float: sum_block<Q>(op, buffers_, begin_); break;
+        case Fit::two_floats: sum_block_in_two<Q>(op, buffers_, begin_); break;
+        case Fit::neither: sum_tile(by); break;
       }
     }
-  }
-
-  /// Whether float32 holds the sums of a block exactly: the bits of one addend, those between the largest and the
-  /// smallest exponent, and what so many addends carry. They are looked at as they are stored.
-  bool fits_float() const {
-    const hn::ScalableTag<T> d;
-    const hn::RebindToSigned<decltype(d)> words;  // which compare faster; there is no sign
-    constexpr int kMost = (1 << (8 * sizeof(T) - 1)) - 1;
-    const int room = 24 - kBits - std::bit_width(buffers_.sources.size() - 1);
-    if (room < 0) {
-      return false;
-    }
-    const auto whole = [&](int value) HWY_ATTR { return hn::Set(d, static_cast<T>(value)); };
-    const auto widest = hn::BitCast(words, whole(std::min(room << (kBits - 1), kMost)));
-    // Of numbers as large as float32's the sum could overflow.
-    const auto largest = hn::BitCast(words, whole(8 * sizeof(T) - kBits == 8 ? 224 << (kBits - 1) : kMost));
-    for (std::size_t at = begin_; at < begin_ + Q::block(); at += hn::Lanes(d)) {
-      auto most = hn::Zero(d);
-      auto least = whole(-1);  // one less than the least that is not zero
-      for (const auto* source : buffers_.sources) {
-        const auto magnitude = hn::And(hn::LoadU(d, reinterpret_cast<const T*>(source) + at), whole(kMost));
-        most = hn::Max(most, magnitude);
-        least = hn::Min(least, hn::Sub(magnitude, whole(1)));
-      }
-      const auto is_wide = hn::Gt(hn::BitCast(words, hn::Sub(most, least)), widest);
-      if (!hn::AllFalse(words, hn::Or(is_wide, hn::Gt(hn::BitCast(words, most), largest)))) {
-        return false;
-      }
-    }
-    return true;
   }
 
   void sum_tile(const Divisor& by) {

@@ -2,8 +2,8 @@
 //
 //   sums [--size 25Mi] [--rounds 41]
 //
-// "alike" are values as gradients of microbatches are, "anything" have exponents from all over float32's range: nearly
-// every sum then needs its digits.
+// "alike" are values as gradients of microbatches are, "anything" have exponents from all over float32's range
+// (float16: its own), so that few sums of more than two are quick.
 
 #include <array>
 #include <cmath>
@@ -38,6 +38,7 @@ void store(DType dtype, float value, std::byte* to) {
   switch (dtype) {
     case DType::float64: return put(static_cast<double>(value));
     case DType::float32: return put(value);
+    case DType::float16: return put(tutti::kernels::narrow<tutti::kernels::Float16>(value));
     default: return put(tutti::kernels::narrow<tutti::kernels::BFloat16>(value));
   }
 }
@@ -45,11 +46,12 @@ void store(DType dtype, float value, std::byte* to) {
 Buffers make_buffers(const Case& which, std::size_t bytes) {
   std::mt19937 random(17);
   std::normal_distribution<float> normal;
+  const unsigned spread = which.dtype == DType::float16 ? 24 : 200;
   Buffers buffers(which.sources + 1, std::vector<double>(bytes / sizeof(double)));
   for (auto& buffer : buffers) {
     auto* const data = reinterpret_cast<std::byte*>(buffer.data());
     for (std::size_t at = 0; at < bytes; at += size_of(which.dtype)) {
-      const int exponent = which.alike ? 0 : 100 - static_cast<int>(random() % 200);
+      const int exponent = which.alike ? 0 : static_cast<int>(spread / 2) - static_cast<int>(random() % spread);
       store(which.dtype, std::ldexp(normal(random), exponent), data + at);
     }
   }
@@ -100,7 +102,7 @@ int main(int argc, char** argv) {
     }
   }
   std::printf("| type | sources | values | sum, ms | reproducible, ms | times |\n|---|---|---|---|---|---|\n");
-  for (const DType dtype : {DType::float32, DType::float64, DType::bfloat16}) {
+  for (const DType dtype : {DType::float32, DType::float64, DType::bfloat16, DType::float16}) {
     for (const std::size_t sources : {2U, 8U}) {
       for (const bool alike : {true, false}) {
         compare({.dtype = dtype, .sources = sources, .alike = alike}, bytes, rounds);

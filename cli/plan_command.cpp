@@ -1,10 +1,5 @@
 #include "cli/plan_command.h"
 
-#include <algorithm>
-#include <charconv>
-#include <fstream>
-#include <optional>
-
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -12,7 +7,7 @@
 
 #include "cli/parse.h"
 #include "cli/plan_cost_command.h"
-#include "tutti/plan/algorithms.h"
+#include "cli/plan_typed.h"
 #include "tutti/plan/picture.h"
 #include "tutti/plan/prove.h"
 #include "tutti/plan/traffic.h"
@@ -20,137 +15,9 @@
 namespace tutti::cli {
 namespace {
 
-using plan::Algorithm;
 using plan::Request;
 
 constexpr int kFlawFound = 1;
-
-/// What is typed; both subcommands understand all of it.
-struct Typed {
-  std::string algorithm = "all";
-  std::string op = "all_reduce";
-  std::string ranks = "4";
-  int root = 0;
-  unsigned chunks = 1;
-  std::string hosts;
-  std::string inner = "direct";
-  std::string outer = "halving_doubling";
-  unsigned leaders = 1;
-  std::string svg;
-  bool json = false;
-};
-
-void declare(CLI::App& app, Typed& typed) {
-  app.add_option("algorithm", typed.algorithm, "ring, tree, double_tree, recursive_doubling, ...");
-  app.add_option("--op", typed.op, "all_reduce, reduce_scatter, all_gather, broadcast, ... (all_reduce)");
-  app.add_option("-n,--ranks", typed.ranks, "Number of ranks (4); for check, also a range such as 2..64");
-  app.add_option("--root", typed.root, "Of broadcast, reduce, gather and scatter (0)");
-  app.add_option("--chunks", typed.chunks, "Into how many parts what moves at once is divided (1)");
-  app.add_option("--hosts", typed.hosts, "Of hybrid: ranks of each host, e.g. 4,4 (two hosts)");
-  app.add_option("--inner", typed.inner, "Of hybrid, inside of a host: direct, ring, tree (direct)");
-  app.add_option("--outer", typed.outer, "Of hybrid, between hosts: any other all_reduce (halving_doubling)");
-  app.add_option("--leaders", typed.leaders, "Of hybrid: ranks of a host that talk to other hosts (1)");
-  app.add_option("--svg", typed.svg, "Write a picture to this file: ranks down, time across");
-  app.add_flag("--json", typed.json, "Print JSON");
-}
-
-std::optional<int> to_number(std::string_view text) {
-  int value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
-}
-
-/// "8" or "2..64".
-Result<std::pair<int, int>> parse_range(const std::string& text) {
-  const auto dots = text.find("..");
-  const auto first = to_number(text.substr(0, dots));
-  const auto last = dots == std::string::npos ? first : to_number(text.substr(dots + 2));
-  if (!first || !last || *first < 1 || *last < *first) {
-    return Error{Code::invalid_argument, fmt::format("--ranks {}: a number, or a range such as 2..64", text)};
-  }
-  return std::pair(*first, *last);
-}
-
-/// "4,4": the first four ranks, and the next four. Nothing typed: as even as can be, over two hosts.
-Result<std::vector<std::vector<Rank>>> parse_hosts(const std::string& text, int ranks) {
-  std::vector<int> sizes;
-  if (text.empty()) {
-    sizes = ranks == 1 ? std::vector{1} : std::vector{(ranks + 1) / 2, ranks / 2};
-  }
-  for (std::size_t begin = 0; begin < text.size();) {
-    const auto end = std::min(text.find(',', begin), text.size());
-    const auto size = to_number(text.substr(begin, end - begin));
-    if (!size || *size < 1) {
-      return Error{Code::invalid_argument, fmt::format("--hosts {}: ranks of each host, e.g. 4,4", text)};
-    }
-    sizes.push_back(*size);
-    begin = end + 1;
-  }
-  std::vector<std::vector<Rank>> hosts;
-  int next = 0;
-  for (const auto size : sizes) {
-    auto& host = hosts.emplace_back();
-    for (int i = 0; i < size; ++i) {
-      host.push_back(Rank{next++});
-    }
-  }
-  if (next != ranks) {
-    return Error{Code::invalid_argument,
-                 fmt::format("--hosts {}: that is {} ranks, and there are {}", text, next, ranks)};
-  }
-  return hosts;
-}
-
-/// One request for each algorithm that is meant.
-Result<std::vector<Request>> requests_of(const Typed& typed, int ranks) {
-  const auto op = plan::parse_op(typed.op);
-  const auto inner = plan::parse_algorithm(typed.inner);
-  const auto outer = plan::parse_algorithm(typed.outer);
-  const auto hosts = parse_hosts(typed.hosts, ranks);
-  if (!op) {
-    return op.error();
-  }
-  if (!inner || !outer) {
-    return inner ? outer.error() : inner.error();
-  }
-  if (!hosts) {
-    return hosts.error();
-  }
-  std::vector<Algorithm> algorithms = plan::algorithms_for(op.value());
-  if (typed.algorithm != "all") {
-    const auto algorithm = plan::parse_algorithm(typed.algorithm);
-    if (!algorithm) {
-      return algorithm.error();
-    }
-    algorithms = {algorithm.value()};
-  }
-  std::vector<Request> requests;
-  for (const auto algorithm : algorithms) {
-    requests.push_back({.op = op.value(),
-                        .algorithm = algorithm,
-                        .ranks = ranks,
-                        .root = Rank{plan::has_root(op.value()) ? typed.root : 0},
-                        .chunks = typed.chunks,
-                        .hosts = hosts.value(),
-                        .inner = inner.value(),
-                        .outer = outer.value(),
-                        .leaders = typed.leaders});
-    if (auto good = plan::check(requests.back()); !good) {
-      return good.error();
-    }
-  }
-  return requests;
-}
-
-Status write_file(const std::string& path, const std::string& text) {
-  std::ofstream file(path);
-  file << text;
-  file.close();
-  if (!file) {
-    return system_error(fmt::format("cannot write {}", path), errno);
-  }
-  return {};
-}
 
 nlohmann::json to_json(plan::Span span) {
   return {{"buffer", to_string(span.buffer)}, {"begin", span.begin}, {"count", span.count}};
@@ -201,7 +68,7 @@ void print_plan(const Request& request, const plan::Plan& made) {
   }
 }
 
-int show(const Typed& typed) {
+int show(const TypedPlan& typed) {
   const auto range = parse_range(typed.ranks);
   if (!range || range.value().first != range.value().second) {
     return complain("tutti plan show", range ? "--ranks: one number" : range.error().message);
@@ -216,7 +83,7 @@ int show(const Typed& typed) {
   auto all = nlohmann::json::array();
   for (const auto& request : requests.value()) {
     const auto made = plan::build(request).value();
-    if (typed.json) {
+    if (typed.choice.json) {
       all.push_back(to_json(request, made));
     } else {
       print_plan(request, made);
@@ -227,19 +94,19 @@ int show(const Typed& typed) {
       }
     }
   }
-  if (typed.json) {
+  if (typed.choice.json) {
     fmt::print("{}\n", all.dump());
   }
   return 0;
 }
 
-int check(const Typed& typed) {
+int check(const TypedPlan& typed) {
   const auto range = parse_range(typed.ranks);
   if (!range) {
     return complain("tutti plan check", range.error().message);
   }
-  std::vector<std::string> ops{typed.op};
-  if (typed.op == "all") {
+  std::vector<std::string> ops{typed.choice.op};
+  if (typed.choice.op == "all") {
     ops = {"all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce", "all_to_all", "gather", "scatter"};
   }
   auto all = nlohmann::json::array();
@@ -247,7 +114,7 @@ int check(const Typed& typed) {
   for (const auto& op : ops) {
     for (int ranks = range.value().first; ranks <= range.value().second; ++ranks) {
       auto one = typed;
-      one.op = op;
+      one.choice.op = op;
       const auto requests = requests_of(one, ranks);
       if (!requests) {
         return complain("tutti plan check", requests.error().message);
@@ -268,7 +135,7 @@ int check(const Typed& typed) {
       }
     }
   }
-  if (typed.json) {
+  if (typed.choice.json) {
     fmt::print("{}\n", all.dump());
   } else {
     fmt::print(
@@ -283,7 +150,7 @@ int check(const Typed& typed) {
 
 int plan_command(const std::vector<std::string>& arguments) {
   CLI::App app("Plans of collectives: what every rank sends, receives and adds", "tutti plan");
-  Typed typed;
+  TypedPlan typed;
   auto* show_app = app.add_subcommand("show", "Print a plan, or draw it");
   auto* check_app = app.add_subcommand("check", "Prove plans: right, free of races and of deadlocks");
   auto* cost_app =

@@ -8,22 +8,15 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "cli/test_said.h"
+
 namespace tutti::cli {
 namespace {
 
 using testing::HasSubstr;
 
-struct Said {
-  int code;
-  std::string out;
-  std::string errors;
-};
-
 Said plan(const std::vector<std::string>& arguments) {
-  testing::internal::CaptureStdout();
-  testing::internal::CaptureStderr();
-  const int code = plan_command(arguments);
-  return {code, testing::internal::GetCapturedStdout(), testing::internal::GetCapturedStderr()};
+  return said_by([&] { return plan_command(arguments); });
 }
 
 TEST(PlanCommand, ShowsEveryRanksSteps) {

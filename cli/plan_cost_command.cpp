@@ -1,7 +1,6 @@
 #include "cli/plan_cost_command.h"
 
 #include <algorithm>
-#include <fstream>
 #include <memory>
 
 #include <CLI/CLI.hpp>
@@ -9,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/parse.h"
+#include "cli/plan_typed.h"
 #include "tutti/plan/network_json.h"
 #include "tutti/plan/price_map.h"
 
@@ -21,18 +21,12 @@ using plan::Request;
 constexpr auto kCommand = "tutti plan cost";
 
 struct Typed {
-  std::string algorithm = "all";
-  std::string op = "all_reduce";
+  PlanChoice choice{.chunks = 0, .outer = {}};  // nothing: the best of several
   int ranks = 16;
   std::string topology;
   std::string bytes = "25Mi";
-  unsigned chunks = 0;
   int ranks_of_host = 0;
-  std::string inner = "direct";
-  std::string outer;
-  unsigned leaders = 1;
   std::string plot;
-  bool json = false;
 };
 
 /// What was typed, understood.
@@ -45,38 +39,35 @@ struct Asked {
 
 /// A hybrid's hosts are the network's; what is not typed is chosen by what takes least.
 Status complete_hybrid(const Typed& typed, const plan::Network& network, Request& request) {
-  const auto inner = plan::parse_algorithm(typed.inner);
+  const auto inner = plan::parse_algorithm(typed.choice.inner);
   if (!inner) {
     return inner.error();
   }
   request.inner = inner.value();
-  if (request.algorithm == plan::Algorithm::hybrid && !typed.outer.empty()) {
-    const auto outer = plan::parse_algorithm(typed.outer);
+  if (request.algorithm == plan::Algorithm::hybrid && !typed.choice.outer.empty()) {
+    const auto outer = plan::parse_algorithm(typed.choice.outer);
     if (!outer) {
       return outer.error();
     }
     request.outer = outer.value();
-    request.leaders = typed.leaders;
+    request.leaders = typed.choice.leaders;
     request.hosts = plan::hosts_of(plan::Fabric(network, request.ranks));
   }
   return {};
 }
 
 Result<std::vector<Request>> requests_of(const Typed& typed, const plan::Network& network) {
-  const auto op = plan::parse_op(typed.op);
+  const auto op = plan::parse_op(typed.choice.op);
   if (!op) {
     return op.error();
   }
-  auto algorithms = plan::comparable(op.value(), plan::Fabric(network, typed.ranks));
-  if (typed.algorithm != "all") {
-    const auto algorithm = plan::parse_algorithm(typed.algorithm);
-    if (!algorithm) {
-      return algorithm.error();
-    }
-    algorithms = {algorithm.value()};
+  const auto algorithms =
+      chosen_algorithms(typed.choice, plan::comparable(op.value(), plan::Fabric(network, typed.ranks)));
+  if (!algorithms) {
+    return algorithms.error();
   }
   std::vector<Request> requests;
-  for (const auto algorithm : algorithms) {
+  for (const auto algorithm : algorithms.value()) {
     requests.push_back({.op = op.value(), .algorithm = algorithm, .ranks = typed.ranks});
     if (auto good = complete_hybrid(typed, network, requests.back()); !good) {
       return good.error();
@@ -108,8 +99,8 @@ Result<Asked> understand(const Typed& typed) {
     return requests.error();
   }
   Asked asked{std::move(network).value(), std::move(requests).value(), bytes.value(), {}};
-  if (typed.chunks > 0) {
-    asked.options.chunks = {typed.chunks};
+  if (typed.choice.chunks > 0) {
+    asked.options.chunks = {typed.choice.chunks};
   }
   return asked;
 }
@@ -157,10 +148,7 @@ Status write_plot(const Typed& typed, const Asked& asked) {
   if (!map) {
     return map.error();
   }
-  std::ofstream file(typed.plot);
-  file << plan::draw(map.value());
-  file.close();
-  return file ? Status{} : system_error(fmt::format("cannot write {}", typed.plot), errno);
+  return write_file(typed.plot, plan::draw(map.value()));
 }
 
 int cost(const Typed& typed) {
@@ -182,12 +170,12 @@ int cost(const Typed& typed) {
       return complain(kCommand, written.error().message);
     }
   }
-  if (typed.json) {
+  if (typed.choice.json) {
     auto rows = nlohmann::json::array();
     for (const auto& price : prices) {
       rows.push_back(to_json(price));
     }
-    fmt::print("{}\n", nlohmann::json{{"op", typed.op},
+    fmt::print("{}\n", nlohmann::json{{"op", typed.choice.op},
                                       {"ranks", typed.ranks},
                                       {"bytes", asked.value().bytes},
                                       {"network", asked.value().network.name},
@@ -203,18 +191,17 @@ int cost(const Typed& typed) {
 
 std::function<int()> declare_plan_cost(CLI::App& app) {
   const auto typed = std::make_shared<Typed>();
-  app.add_option("--algorithm", typed->algorithm, "One, or all (all)");
-  app.add_option("--op", typed->op, "all_reduce, reduce_scatter, all_gather, broadcast, ... (all_reduce)");
+  declare_choice(app, typed->choice);
+  app.add_option("--algorithm", typed->choice.algorithm, "One, or all (all)");
   app.add_option("-n,--ranks", typed->ranks, "Number of ranks (16)");
   app.add_option("--topology", typed->topology, "What to price on: a file such as clusters/fat-tree.json");
   app.add_option("--ranks-of-host", typed->ranks_of_host, "How many ranks a host has (as the file says)");
   app.add_option("--bytes", typed->bytes, "Of a block: what one rank contributes or gets; Ki, Mi, Gi (25Mi)");
-  app.add_option("--chunks", typed->chunks, "Into how many parts what moves at once is divided (the best of several)");
-  app.add_option("--inner", typed->inner, "Of hybrid, inside of a host: direct, ring, tree (direct)");
-  app.add_option("--outer", typed->outer, "Of hybrid, between hosts, with --leaders (the best of several)");
-  app.add_option("--leaders", typed->leaders, "Of hybrid with --outer: ranks of a host that talk to others (1)");
+  app.add_option("--chunks", typed->choice.chunks,
+                 "Into how many parts what moves at once is divided (the best of several)");
+  app.add_option("--outer", typed->choice.outer, "Of hybrid, between hosts, with --leaders (the best of several)");
+  app.add_option("--leaders", typed->choice.leaders, "Of hybrid with --outer: ranks of a host that talk to others (1)");
   app.add_option("--plot", typed->plot, "Write a picture to this SVG: which is quickest by size and number of ranks");
-  app.add_flag("--json", typed->json, "Print an object instead of a table");
   app.footer(
       "Example:\n"
       "  tutti plan cost --algorithm all --ranks 16384 --topology clusters/fat-tree.json --bytes 25Mi\n"

@@ -11,24 +11,16 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/plan_command.h"
+#include "cli/test_said.h"
 
 namespace tutti::cli {
 namespace {
 
 using testing::HasSubstr;
 
-struct Said {
-  int code;
-  std::string out;
-  std::string errors;
-};
-
 Said cost(std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), "cost");
-  testing::internal::CaptureStdout();
-  testing::internal::CaptureStderr();
-  const int code = plan_command(arguments);
-  return {code, testing::internal::GetCapturedStdout(), testing::internal::GetCapturedStderr()};
+  return said_by([&] { return plan_command(arguments); });
 }
 
 std::string cluster(const std::string& name) {

@@ -69,10 +69,6 @@ void narrow_all(const float* from, std::byte* to, std::size_t count) {
   }
 }
 
-using Half = Shaped<std::uint16_t, 5, 10, false>;
-using E4M3 = Shaped<std::uint8_t, 4, 3, true>;
-using E5M2 = Shaped<std::uint8_t, 5, 2, false>;
-
 void to_float32(DType dtype, const std::byte* from, float* to, std::size_t count) {
   switch (dtype) {
     case DType::float16: return widen_all<Half>(from, to, count);

@@ -1,5 +1,3 @@
-#include <cstdint>
-
 #include "tutti/kernels/families.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -13,12 +11,9 @@
 HWY_BEFORE_NAMESPACE();
 namespace tutti::kernels::HWY_NAMESPACE {
 
-using E4M3s = Widened<Shaped<std::uint8_t, 4, 3, true>>;
-using E5M2s = Widened<Shaped<std::uint8_t, 5, 2, false>>;
-
 void reduce_quarters(const Reduction& reduction, const Buffers& buffers) {
-  reduction.dtype == DType::float8_e4m3fn ? reduce_float<E4M3s>(reduction, buffers)
-                                          : reduce_float<E5M2s>(reduction, buffers);
+  reduction.dtype == DType::float8_e4m3fn ? reduce_float<Widened<E4M3>>(reduction, buffers)
+                                          : reduce_float<Widened<E5M2>>(reduction, buffers);
 }
 
 }  // namespace tutti::kernels::HWY_NAMESPACE

@@ -5,23 +5,39 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "tutti/kernels/pair_sum-inl.h"
 #include "tutti/kernels/reproducible_loops-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tutti::kernels::HWY_NAMESPACE {
 
 template <class T>
-void add_floats(SumTask task, std::size_t divisor, const Buffers& buffers) {
-  switch (task) {
-    case SumTask::add: return add_to_sums<T>(buffers);
-    case SumTask::merge: return merge_sums<T>(buffers);
-    case SumTask::round: return round_sums<T>(Divisor(divisor), buffers);
-    case SumTask::at_once: return sum_once<T>(Divisor(divisor), buffers);
+class FloatSums {
+ public:
+  explicit FloatSums(const Buffers& buffers) : buffers_(buffers) {}
+
+  void add() { add_to_sums<T>(buffers_); }
+  void merge() { merge_sums<T>(buffers_); }
+  void round(const Divisor& by) { round_sums<T>(by, buffers_); }
+
+  void sum_at_once(const Divisor& by) {
+    const bool is_pair = buffers_.sources.size() == 2;
+    if (is_pair && by.value == 1) {
+      reduce_with<Direct<T>>(PairSum<false>(), buffers_);
+    } else if (is_pair && by.value == 2) {
+      reduce_with<Direct<T>>(PairSum<true>(), buffers_);
+    } else {
+      sum_once<T>(by, buffers_);
+    }
   }
-}
+
+ private:
+  const Buffers& buffers_;
+};
 
 void sum_floats(SumTask task, DType dtype, std::size_t divisor, const Buffers& buffers) {
-  dtype == DType::float32 ? add_floats<float>(task, divisor, buffers) : add_floats<double>(task, divisor, buffers);
+  dtype == DType::float32 ? run_task(task, divisor, FloatSums<float>(buffers))
+                          : run_task(task, divisor, FloatSums<double>(buffers));
 }
 
 }  // namespace tutti::kernels::HWY_NAMESPACE

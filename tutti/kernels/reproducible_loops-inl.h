@@ -76,20 +76,7 @@ HWY_INLINE auto sum_vector(D d, const Divisor& by, std::span<const std::byte* co
   if constexpr (kDigits<T> == 3) {
     most = largest(d, sources, at, T());
   } else if (is_easy<kBits>(d, sources, at, most)) {
-    if constexpr (kBits < kOwnBits<float>) {
-      const auto sum = easy_sum(hn::Rebind<float, D>(), sources, at);
-      return by.is_one ? sum : as_float<kBits>(d, divided(d, by, hn::PromoteTo(d, sum)));
-    } else {
-      return as_float<kBits>(d, divided(d, by, easy_sum(d, sources, at)));
-    }
-  }
-  if constexpr (kDigits<T> == 2) {
-    const bool is_finite = hn::AllTrue(d, hn::Lt(most, hn::Set(d, std::numeric_limits<double>::infinity())));
-    if (sources.size() == 2 && is_finite) {
-      const auto* const first = reinterpret_cast<const float*>(sources[0]) + at;
-      const auto* const second = reinterpret_cast<const float*>(sources[1]) + at;
-      return as_float<kBits>(d, pair_sum(d, by, first, second, most));
-    }
+    return as_float<kBits>(d, divided(d, by, easy_sum(d, sources, at)));
   }
   WholeVector<D> code, a, b, c;
   add_up<T>(d, sources, at, most, code, a, b, c);
@@ -146,6 +133,17 @@ void round_sums(const Divisor& by, const Buffers& buffers) {
       hn::StoreU(result, hn::Rebind<T, decltype(d)>(), reinterpret_cast<T*>(out) + at);
     }
   });
+}
+
+/// What is done to floats of one kind.
+template <class S>
+void run_task(SumTask task, std::size_t divisor, S&& sums) {
+  switch (task) {
+    case SumTask::add: return sums.add();
+    case SumTask::merge: return sums.merge();
+    case SumTask::round: return sums.round(Divisor(divisor));
+    case SumTask::at_once: return sums.sum_at_once(Divisor(divisor));
+  }
 }
 
 }  // namespace tutti::kernels::HWY_NAMESPACE

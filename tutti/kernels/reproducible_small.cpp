@@ -12,7 +12,9 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "tutti/kernels/bfloat16s-inl.h"
 #include "tutti/kernels/reproducible_loops-inl.h"
+#include "tutti/kernels/small_blocks-inl.h"
 #include "tutti/kernels/small_floats-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -22,8 +24,9 @@ namespace tutti::kernels::HWY_NAMESPACE {
 inline constexpr std::size_t kTile = HWY_MAX(256, HWY_MAX_BYTES);
 inline constexpr std::size_t kRows = 16;
 
-/// Small floats, of so many bits, are added as float32, and rounded once more when they are stored.
-template <Codec C, int kBits>
+/// Small floats, of so many bits, are added as float32, and rounded once more when they are stored. `C` keeps them in
+/// order; `Q`, where the order does not matter, may be quicker.
+template <Codec C, int kBits, Codec Q = C>
 class SmallSums {
  public:
   explicit SmallSums(const Buffers& buffers) : buffers_(buffers) {}
@@ -35,6 +38,8 @@ class SmallSums {
     });
   }
 
+  void merge() {}  // their accumulators are those of float32
+
   void round(const Divisor& by) {
     for_every_tile([&] {
       const std::array sums{buffers_.sources[0] + begin_ * kWords<float> * sizeof(std::uint64_t)};
@@ -44,14 +49,13 @@ class SmallSums {
   }
 
   void sum_at_once(const Divisor& by) {
-    for_every_tile([&] {
-      if (buffers_.sources.size() <= kRows) {
-        sum_once<float, kBits>(by, {.sources = widened(buffers_.sources), .outs = result_bytes_, .count = length_});
-      } else {
-        sum_through_memory(by);
-      }
-      store_result();
-    });
+    if (by.is_one) {
+      sum_blocks(SumFromZero(), by);
+    } else if (by.is_power && by.value <= kMostExact) {
+      sum_blocks(MeanFromZero(by), by);
+    } else {
+      for_every_tile([&] { sum_tile(by); });
+    }
   }
 
  private:
@@ -63,6 +67,34 @@ class SmallSums {
       length_ = std::min(kTile, buffers_.count - begin_);
       visit();
     }
+  }
+
+  /// Two are added in float32: it has twice their bits and two, so that rounding to it first does no harm. (Where what
+  /// is stored has fewer bits because it is subnormal, float32 is exact.)
+  template <class Op>
+  void sum_blocks(const Op& op, const Divisor& by) {
+    if (buffers_.sources.size() <= 2) {
+      return reduce_with<Q>(op, buffers_);
+    }
+    const Room<T, kBits> room(buffers_.sources.size());
+    for (begin_ = 0; begin_ < buffers_.count; begin_ += length_) {
+      length_ = std::min(Q::block(), buffers_.count - begin_);
+      const bool whole = length_ == Q::block();
+      switch (whole ? fit_of(room, buffers_.sources, begin_, length_) : Fit::neither) {
+        case Fit::one_float: sum_block<Q>(op, buffers_, begin_); break;
+        case Fit::two_floats: sum_block_in_two<Q>(op, buffers_, begin_); break;
+        case Fit::neither: sum_tile(by); break;
+      }
+    }
+  }
+
+  void sum_tile(const Divisor& by) {
+    if (buffers_.sources.size() <= kRows) {
+      sum_once<float, kBits>(by, {.sources = widened(buffers_.sources), .outs = result_bytes_, .count = length_});
+    } else {
+      sum_through_memory(by);
+    }
+    store_result();
   }
 
   void sum_through_memory(const Divisor& by) {
@@ -133,23 +165,12 @@ class SmallSums {
   std::array<std::byte*, 1> result_bytes_{reinterpret_cast<std::byte*>(result_)};
 };
 
-template <Codec C, int kBits>
-void add_small(SumTask task, std::size_t divisor, const Buffers& buffers) {
-  SmallSums<C, kBits> sums(buffers);
-  switch (task) {
-    case SumTask::add: return sums.add();
-    case SumTask::round: return sums.round(Divisor(divisor));
-    case SumTask::at_once: return sums.sum_at_once(Divisor(divisor));
-    case SumTask::merge: return;  // their accumulators are those of float32
-  }
-}
-
 void sum_small_floats(SumTask task, DType dtype, std::size_t divisor, const Buffers& buffers) {
   switch (dtype) {
-    case DType::float16: return add_small<Float16s, 11>(task, divisor, buffers);
-    case DType::bfloat16: return add_small<Widened<UpperHalf>, 8>(task, divisor, buffers);
-    case DType::float8_e4m3fn: return add_small<Widened<Shaped<std::uint8_t, 4, 3, true>>, 4>(task, divisor, buffers);
-    case DType::float8_e5m2: return add_small<Widened<Shaped<std::uint8_t, 5, 2, false>>, 3>(task, divisor, buffers);
+    case DType::float16: return run_task(task, divisor, SmallSums<Float16s, 11>(buffers));
+    case DType::bfloat16: return run_task(task, divisor, SmallSums<Widened<UpperHalf>, 8, BFloat16s>(buffers));
+    case DType::float8_e4m3fn: return run_task(task, divisor, SmallSums<Widened<E4M3>, 4>(buffers));
+    case DType::float8_e5m2: return run_task(task, divisor, SmallSums<Widened<E5M2>, 3>(buffers));
     default: return;
   }
 }

@@ -97,49 +97,9 @@ struct Shaped {
   }
 };
 
-/// Small floats of any format, each widened to a word of its own.
-template <Format F>
-struct Widened {
-  using Stored = typename F::Stored;
-  using Vector = FloatVector;
-  static constexpr bool kLight = false;
-
-  static HWY_INLINE std::size_t block() { return 4 * hn::Lanes(Floats()); }
-
-  static HWY_INLINE void load(const Stored* from, Vector& v0, Vector& v1, Vector& v2, Vector& v3) {
-    const std::size_t n = hn::Lanes(Floats());
-    v0 = read(from);
-    v1 = read(from + n);
-    v2 = read(from + 2 * n);
-    v3 = read(from + 3 * n);
-  }
-
-  /// Only half of it: vectors of words are of one kind, whatever the format.
-  static HWY_INLINE void encode(Vector& v0, Vector& v1, Vector& v2, Vector& v3) {
-    v0 = as_floats(F::narrow(v0));
-    v1 = as_floats(F::narrow(v1));
-    v2 = as_floats(F::narrow(v2));
-    v3 = as_floats(F::narrow(v3));
-  }
-
-  static HWY_INLINE void store(Vector v0, Vector v1, Vector v2, Vector v3, Stored* to) {
-    const std::size_t n = hn::Lanes(Floats());
-    write(v0, to);
-    write(v1, to + n);
-    write(v2, to + 2 * n);
-    write(v3, to + 3 * n);
-  }
-
- private:
-  using Narrow = hn::Rebind<Stored, Words>;
-
-  static HWY_INLINE FloatVector read(const Stored* from) {
-    return F::widen(hn::PromoteTo(Words(), hn::LoadU(Narrow(), from)));
-  }
-  static HWY_INLINE void write(FloatVector v, Stored* to) {
-    hn::StoreU(hn::DemoteTo(Narrow(), as_words(v)), Narrow(), to);
-  }
-};
+using Half = Shaped<std::uint16_t, 5, 10, false>;
+using E4M3 = Shaped<std::uint8_t, 4, 3, true>;
+using E5M2 = Shaped<std::uint8_t, 5, 2, false>;
 
 /// The upper half of float32.
 struct UpperHalf {
@@ -154,46 +114,80 @@ struct UpperHalf {
   }
 };
 
-#if HWY_TARGET <= HWY_AVX2 || HWY_ARCH_ARM_A64
-/// The processor converts.
-struct Float16s {
-  using Stored = std::uint16_t;
+/// A codec of vectors that are read and written one by one, as `R` does it.
+template <class R>
+struct OneByOne {
+  using Stored = typename R::Stored;
   using Vector = FloatVector;
-  static constexpr bool kLight = true;
+  static constexpr bool kLight = R::kLight;
 
   static HWY_INLINE std::size_t block() { return 4 * hn::Lanes(Floats()); }
 
   static HWY_INLINE void load(const Stored* from, Vector& v0, Vector& v1, Vector& v2, Vector& v3) {
     const std::size_t n = hn::Lanes(Floats());
-    v0 = read(from);
-    v1 = read(from + n);
-    v2 = read(from + 2 * n);
-    v3 = read(from + 3 * n);
+    v0 = R::read(from);
+    v1 = R::read(from + n);
+    v2 = R::read(from + 2 * n);
+    v3 = R::read(from + 3 * n);
   }
 
-  static HWY_INLINE void encode(Vector& v0, Vector& v1, Vector& v2, Vector& v3) { one_nan(v0, v1, v2, v3); }
+  static HWY_INLINE void encode(Vector& v0, Vector& v1, Vector& v2, Vector& v3) { R::encode(v0, v1, v2, v3); }
 
   static HWY_INLINE void store(Vector v0, Vector v1, Vector v2, Vector v3, Stored* to) {
     const std::size_t n = hn::Lanes(Floats());
-    write(v0, to);
-    write(v1, to + n);
-    write(v2, to + 2 * n);
-    write(v3, to + 3 * n);
+    R::write(v0, to);
+    R::write(v1, to + n);
+    R::write(v2, to + 2 * n);
+    R::write(v3, to + 3 * n);
   }
+};
 
- private:
+/// Small floats of any format, each widened to a word of its own.
+template <Format F>
+struct InWords {
+  using Stored = typename F::Stored;
+  using Narrow = hn::Rebind<Stored, Words>;
+  static constexpr bool kLight = false;
+
+  static HWY_INLINE FloatVector read(const Stored* from) {
+    return F::widen(hn::PromoteTo(Words(), hn::LoadU(Narrow(), from)));
+  }
+  /// Only half of it: vectors of words are of one kind, whatever the format.
+  static HWY_INLINE void encode(FloatVector& v0, FloatVector& v1, FloatVector& v2, FloatVector& v3) {
+    v0 = as_floats(F::narrow(v0));
+    v1 = as_floats(F::narrow(v1));
+    v2 = as_floats(F::narrow(v2));
+    v3 = as_floats(F::narrow(v3));
+  }
+  static HWY_INLINE void write(FloatVector v, Stored* to) {
+    hn::StoreU(hn::DemoteTo(Narrow(), as_words(v)), Narrow(), to);
+  }
+};
+
+template <Format F>
+using Widened = OneByOne<InWords<F>>;
+
+#if HWY_TARGET <= HWY_AVX2 || HWY_ARCH_ARM_A64
+/// The processor converts.
+struct Converted {
+  using Stored = std::uint16_t;
   using Halves = hn::Rebind<hwy::float16_t, Floats>;
   using Bits = hn::Rebind<std::uint16_t, Floats>;
+  static constexpr bool kLight = true;
 
   static HWY_INLINE FloatVector read(const Stored* from) {
     return hn::PromoteTo(Floats(), hn::BitCast(Halves(), hn::LoadU(Bits(), from)));
+  }
+  static HWY_INLINE void encode(FloatVector& v0, FloatVector& v1, FloatVector& v2, FloatVector& v3) {
+    one_nan(v0, v1, v2, v3);
   }
   static HWY_INLINE void write(FloatVector v, Stored* to) {
     hn::StoreU(hn::BitCast(Bits(), hn::DemoteTo(Halves(), v)), Bits(), to);
   }
 };
+using Float16s = OneByOne<Converted>;
 #else
-using Float16s = Widened<Shaped<std::uint16_t, 5, 10, false>>;
+using Float16s = Widened<Half>;
 #endif
 
 }  // namespace tutti::kernels::HWY_NAMESPACE

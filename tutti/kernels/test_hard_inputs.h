@@ -31,7 +31,7 @@ inline int between(std::mt19937& random, int least, int most) {
 }
 
 /// What addends are like.
-enum class Kind { anything, alike, tie, smallest, nearly_subnormal, largest, special, count };
+enum class Kind { anything, alike, tie, edge, smallest, nearly_subnormal, largest, special, count };
 
 /// Of one kind, below 2^top and not much farther down than `spread` bits.
 struct Draw {
@@ -61,6 +61,16 @@ double hard_value(std::mt19937& random, const Draw& draw) {
       const double far = std::ldexp(1.0, -format.bits - draw.spread % 8);
       const std::array parts{1.0, half, far, far * (1 + std::ldexp(1.0, 1 - format.bits))};
       return sign * std::ldexp(parts[random() % parts.size()], draw.top);
+    }
+    case Kind::edge: {  // the lowest of a bin, and those whose last bits are just below what is kept beside it
+      const int lowest = (draw.top + 1021) / 32 * 32 - 1021;
+      if (random() % 2 == 0) {
+        return sign * std::ldexp(1 + std::ldexp(between(random, 0, 3), 1 - format.bits), lowest);
+      }
+      const int exponent = lowest - (format.bits == 53 ? 64 : 32) + format.bits - between(random, -1, 3);
+      const double half = std::ldexp(1.0, lowest - format.bits);
+      const double last = std::ldexp(between(random, 0, 3), exponent + 1 - format.bits);
+      return sign * (std::ldexp(1.0, exponent) + half + last);
     }
     case Kind::smallest: return sign * std::ldexp(between(random, 0, 9), format.lowest);
     case Kind::nearly_subnormal: return sign * std::ldexp(fraction, format.lowest + format.bits - draw.spread % 4);

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <numeric>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "tutti/plan/hybrid.h"
 #include "tutti/plan/rooted.h"
 #include "tutti/plan/team.h"
 
@@ -53,9 +53,6 @@ void all_reduce(Builder& builder, const Request& request) {
 constexpr auto one_shot = without_chunks<one_shot_all_reduce>;
 constexpr auto two_shot = without_chunks<two_shot_all_reduce>;
 constexpr auto halving_doubling = without_chunks<halving_doubling_all_reduce>;
-
-std::uint32_t hybrid_pieces(const Request& request);
-void hybrid_all_reduce(Builder& builder, const Request& request);
 
 /// The block of each member.
 Slices blocks(const Builder& builder, const Team& team, Buffer buffer) {
@@ -206,83 +203,6 @@ constexpr std::array<std::pair<Algorithm, std::string_view>, 11> kNames{{
     {Algorithm::hybrid, "hybrid"},
 }};
 
-AllReduce outer_of(Algorithm algorithm) {
-  switch (algorithm) {
-    case Algorithm::ring: return ring_all_reduce;
-    case Algorithm::tree: return tree_all_reduce;
-    case Algorithm::double_tree: return double_tree_all_reduce;
-    case Algorithm::recursive_doubling: return recursive_doubling_all_reduce;
-    case Algorithm::halving_doubling: return halving_doubling;
-    case Algorithm::one_shot: return one_shot;
-    case Algorithm::direct: return two_shot;
-    default: return nullptr;
-  }
-}
-
-/// Each leader's part is divided as the algorithm between hosts wants it, and for a ring inside of hosts, as that does.
-std::uint32_t hybrid_pieces(const Request& request) {
-  auto outer = request;
-  outer.ranks = static_cast<int>(request.hosts.size());
-  auto pieces = find_way(request.outer, Op::all_reduce)->pieces(outer);
-  pieces = std::lcm(pieces, request.chunks);
-  if (request.inner == Algorithm::ring) {
-    for (const auto& host : request.hosts) {
-      pieces = std::lcm(pieces, static_cast<std::uint32_t>(host.size()) * request.chunks);
-    }
-  }
-  return pieces * request.leaders;
-}
-
-/// The sum of a host's part goes to its leader.
-void reduce_inside(Builder& builder, const Team& host, const Request& request, Span from, Span to) {
-  switch (request.inner) {
-    case Algorithm::ring: ring_reduce_to_first(builder, host, from, to, request.chunks); return;
-    case Algorithm::tree:
-      tree_reduce(builder, host, binary_branch(host.size(), host.me), from, to, request.chunks);
-      return;
-    default: direct_reduce(builder, host, from, to); return;
-  }
-}
-
-void broadcast_inside(Builder& builder, const Team& host, const Request& request, Span to) {
-  switch (request.inner) {
-    case Algorithm::ring: ring_broadcast_from_first(builder, host, to, request.chunks); return;
-    case Algorithm::tree:
-      tree_broadcast(builder, host, binary_branch(host.size(), host.me), to, request.chunks);
-      return;
-    default: direct_broadcast(builder, host, to); return;
-  }
-}
-
-void hybrid_all_reduce(Builder& builder, const Request& request) {
-  const auto leaders = request.leaders;
-  const auto host = std::find_if(request.hosts.begin(), request.hosts.end(), [&](const auto& ranks) {
-    return std::find(ranks.begin(), ranks.end(), builder.me()) != ranks.end();
-  });
-  const auto led_by = [&](unsigned leader) {
-    auto members = *host;
-    std::rotate(members.begin(), members.begin() + leader, members.end());
-    return *Team::of(std::move(members), builder.me());
-  };
-  for (unsigned leader = 0; leader < leaders; ++leader) {
-    reduce_inside(builder, led_by(leader), request, builder.input().part(leader, leaders),
-                  builder.output().part(leader, leaders));
-  }
-  for (unsigned leader = 0; leader < leaders; ++leader) {
-    std::vector<Rank> between;
-    for (const auto& ranks : request.hosts) {
-      between.push_back(ranks[leader]);
-    }
-    if (const auto team = Team::of(std::move(between), builder.me())) {
-      const auto part = builder.output().part(leader, leaders);
-      outer_of(request.outer)(builder, *team, part, part, request.chunks);
-    }
-  }
-  for (unsigned leader = 0; leader < leaders; ++leader) {
-    broadcast_inside(builder, led_by(leader), request, builder.output().part(leader, leaders));
-  }
-}
-
 Status check_order(const Request& request) {
   std::vector<int> seen(static_cast<std::size_t>(request.ranks), 0);
   for (const auto rank : request.order) {
@@ -293,37 +213,6 @@ Status check_order(const Request& request) {
   if (!request.order.empty() && request.order.size() != seen.size()) {
     return Error{Code::invalid_argument,
                  fmt::format("an order of {} ranks for {}", request.order.size(), request.ranks)};
-  }
-  return {};
-}
-
-Status check_hosts(const Request& request) {
-  std::vector<int> seen(static_cast<std::size_t>(request.ranks), 0);
-  auto smallest = static_cast<std::size_t>(request.ranks);
-  for (const auto& host : request.hosts) {
-    smallest = std::min(smallest, host.size());
-    for (const auto rank : host) {
-      if (to_int(rank) < 0 || to_int(rank) >= request.ranks) {
-        return Error{Code::invalid_argument,
-                     fmt::format("hybrid: a host has rank {} of {}", to_int(rank), request.ranks)};
-      }
-      ++seen[to_index(rank)];
-    }
-  }
-  if (std::any_of(seen.begin(), seen.end(), [](int times) { return times != 1; })) {
-    return Error{Code::invalid_argument, "hybrid: every rank has to be on one host"};
-  }
-  if (request.leaders < 1 || request.leaders > smallest) {
-    return Error{Code::invalid_argument,
-                 fmt::format("hybrid: {} leaders, but the smallest host has {} ranks", request.leaders, smallest)};
-  }
-  if (request.inner != Algorithm::direct && request.inner != Algorithm::ring && request.inner != Algorithm::tree) {
-    return Error{Code::invalid_argument, fmt::format("hybrid: inside of a host there are direct, ring and tree, not {}",
-                                                     to_string(request.inner))};
-  }
-  if (outer_of(request.outer) == nullptr) {
-    return Error{Code::invalid_argument,
-                 fmt::format("hybrid: {} is no all_reduce between hosts", to_string(request.outer))};
   }
   return {};
 }
@@ -373,10 +262,14 @@ Status check(const Request& request) {
     return Error{Code::invalid_argument, fmt::format("no {} for {}; there are {}", to_string(request.algorithm),
                                                      to_string(request.op), fmt::join(names, ", "))};
   }
+<<<<<<< HEAD
   if (auto ordered = check_order(request); !ordered) {
     return ordered;
   }
   return request.algorithm == Algorithm::hybrid ? check_hosts(request) : Status{};
+=======
+  return request.algorithm == Algorithm::hybrid ? check_hybrid(request) : Status{};
+>>>>>>> help-b
 }
 
 Result<Shape> shape_of(const Request& request) {

@@ -1,12 +1,12 @@
 #include "tutti/plan/picture.h"
 
 #include <algorithm>
-#include <iterator>
 #include <map>
 
 #include <fmt/format.h>
 
 #include "tutti/plan/events.h"
+#include "tutti/plan/svg.h"
 
 namespace tutti::plan {
 namespace {
@@ -15,14 +15,6 @@ constexpr int kColumn = 46;
 constexpr int kRow = 56;
 constexpr int kLeft = 70;
 constexpr int kTop = 34;
-
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    out += c == '<' ? "&lt;" : c == '>' ? "&gt;" : c == '&' ? "&amp;" : std::string(1, c);
-  }
-  return out;
-}
 
 /// The column of each step: after all that it waits for; both ends of a message stand in one.
 std::vector<int> columns_of(const Plan& plan, const Events& events) {
@@ -63,36 +55,34 @@ class Drawing {
       : plan_(plan), flaw_(flaw), events_(plan), columns_(columns_of(plan, events_)) {}
 
   std::string text() {
-    const int columns = columns_.empty() ? 1 : *std::max_element(columns_.begin(), columns_.end()) + 1;
-    const int width = kLeft + columns * kColumn + 20;
-    const int rows = kTop + static_cast<int>(plan_.programs.size()) * kRow;
-    const int height = rows + (flaw_ ? 40 : 10);
-    add(R"(<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {0} {1}" width="{0}" height="{1}" font-family="sans-serif" font-size="12">)",
-        width, height);
-    add("<style>svg{{background:#fff;color:#222}}text{{fill:#222}}.lane{{stroke:#ddd}}"
+    svg_.add(
+        "<style>svg{{background:#fff;color:#222}}text{{fill:#222}}.lane{{stroke:#ddd}}"
         "@media(prefers-color-scheme:dark){{svg{{background:#151515;color:#ddd}}text{{fill:#ddd}}.lane{{stroke:#333}}}}"
         "</style>");
-    add(R"(<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="6" markerHeight="6" orient="auto"><path d="M0 0L8 4L0 8z" fill="context-stroke"/></marker></defs>)");
-    add("<text x='8' y='18'>{}, {} ranks: time goes to the right</text>", to_string(plan_.shape.op), plan_.shape.ranks);
+    svg_.add(
+        R"(<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="6" markerHeight="6" orient="auto"><path d="M0 0L8 4L0 8z" fill="context-stroke"/></marker></defs>)");
+    svg_.add("<text x='8' y='18'>{}, {} ranks: time goes to the right</text>", to_string(plan_.shape.op),
+             plan_.shape.ranks);
+    const int right = width() - 8;
     for (std::size_t rank = 0; rank < plan_.programs.size(); ++rank) {
-      add("<text x='8' y='{}'>rank {}</text><line class='lane' x1='{}' x2='{}' y1='{}' y2='{}'/>", y(rank) + 4, rank,
-          kLeft - 8, width - 8, y(rank), y(rank));
+      svg_.add("<text x='8' y='{}'>rank {}</text><line class='lane' x1='{}' x2='{}' y1='{}' y2='{}'/>", y(rank) + 4,
+               rank, kLeft - 8, right, y(rank), y(rank));
     }
     for (std::uint32_t event = 0; event < events_.size(); ++event) {
       draw_event(event);
     }
     if (flaw_) {
-      add("<text x='8' y='{}' style='fill:#c00'>{}</text>", rows + 18, escaped(flaw_->sentence));
+      svg_.add("<text x='8' y='{}' style='fill:#c00'>{}</text>", rows() + 18, Svg::escaped(flaw_->sentence));
     }
-    out_ += "</svg>\n";
-    return std::move(out_);
+    return std::move(svg_).finish();
   }
 
  private:
-  template <class... Args>
-  void add(fmt::format_string<Args...> format, Args&&... args) {
-    fmt::format_to(std::back_inserter(out_), format, std::forward<Args>(args)...);
+  int width() const {
+    const int columns = columns_.empty() ? 1 : *std::max_element(columns_.begin(), columns_.end()) + 1;
+    return kLeft + columns * kColumn + 20;
   }
+  int rows() const { return y(plan_.programs.size()) - kRow / 2; }
 
   static int y(std::size_t rank) { return kTop + static_cast<int>(rank) * kRow + kRow / 2; }
   int x(std::uint32_t event) const { return kLeft + columns_[event] * kColumn; }
@@ -112,13 +102,13 @@ class Drawing {
   void draw_event(std::uint32_t event) {
     const auto rank = events_.rank(event);
     const auto& step = plan_.programs[to_index(rank)].steps[events_.step(event)];
-    const auto title = escaped(describe(plan_, rank, events_.step(event)));
+    const auto title = Svg::escaped(describe(plan_, rank, events_.step(event)));
     const auto shade = color(event, step.span);
     // What stands in one place is set apart a little.
     const auto nudge = 5 * (placed_[{rank, columns_[event]}]++ % 5);
     if (step.kind == Step::Kind::combine) {
-      add("<rect x='{}' y='{}' width='12' height='12' fill='{}'><title>{}</title></rect>", x(event) + nudge,
-          y(to_index(rank)) - 6 + nudge, shade, title);
+      svg_.add("<rect x='{}' y='{}' width='12' height='12' fill='{}'><title>{}</title></rect>", x(event) + nudge,
+               y(to_index(rank)) - 6 + nudge, shade, title);
       return;
     }
     const auto other = events_.other_end(event);
@@ -127,7 +117,8 @@ class Drawing {
     }
     const auto to = other ? to_index(events_.rank(*other)) : to_index(rank);
     const int down = to > to_index(rank) ? 1 : -1;
-    add("<line x1='{}' y1='{}' x2='{}' y2='{}' stroke='{}' stroke-width='{}' "
+    svg_.add(
+        "<line x1='{}' y1='{}' x2='{}' y2='{}' stroke='{}' stroke-width='{}' "
         "marker-end='url(#tip)'><title>{}</title></line>",
         x(event) + nudge, y(to_index(rank)) + 4 * down, x(event) + kColumn * 2 / 3 + nudge, y(to) - 8 * down,
         other && is_flawed(*other) ? "#d00" : shade, is_flawed(event) ? 3 : 1.6, title);
@@ -138,7 +129,7 @@ class Drawing {
   Events events_;
   std::vector<int> columns_;
   std::map<std::pair<Rank, int>, int> placed_;
-  std::string out_;
+  Svg svg_{width(), rows() + (flaw_ ? 40 : 10)};
 };
 
 }  // namespace

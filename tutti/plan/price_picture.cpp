@@ -1,11 +1,11 @@
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "tutti/plan/price_map.h"
+#include "tutti/plan/svg.h"
 
 namespace tutti::plan {
 namespace {
@@ -25,14 +25,6 @@ const char* color_of(Algorithm algorithm) {
 
 const char* dash_of(Algorithm algorithm) { return static_cast<std::size_t>(algorithm) % 2 == 0 ? "none" : "6 3"; }
 
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    out += c == '<' ? "&lt;" : c == '>' ? "&gt;" : c == '&' ? "&amp;" : std::string(1, c);
-  }
-  return out;
-}
-
 class MapDrawing {
  public:
   explicit MapDrawing(const PriceMap& map)
@@ -42,41 +34,32 @@ class MapDrawing {
         height_(std::max(rows_ * kCell, 8 * kCell)) {}
 
   std::string text() {
-    const int legend_lines = (static_cast<int>(map_.algorithms.size()) + 3) / 4;
-    const int width = curves_left() + kCurves + 30;
-    const int all = kTop + height_ + 76 + 20 * legend_lines;
-    add(R"(<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {0} {1}" width="{0}" height="{1}" font-family="sans-serif" font-size="12">)",
-        width, all);
-    add("<style>svg{{background:#fff}}text{{fill:#222}}.grid{{stroke:#ddd}}.frame{{stroke:#888;fill:none}}"
+    svg_.add(
+        "<style>svg{{background:#fff}}text{{fill:#222}}.grid{{stroke:#ddd}}.frame{{stroke:#888;fill:none}}"
         "@media(prefers-color-scheme:dark){{svg{{background:#151515}}text{{fill:#ddd}}.grid{{stroke:#333}}}}</style>");
-    add("<text x='{}' y='20' font-size='15'>{} on {}</text>", kLeft, to_string(map_.op), escaped(map_.title));
+    svg_.add("<text x='{}' y='20' font-size='15'>{} on {}</text>", kLeft, to_string(map_.op), Svg::escaped(map_.title));
     draw_cells();
     draw_curves();
     draw_legend();
-    out_ += "</svg>\n";
-    return std::move(out_);
+    return std::move(svg_).finish();
   }
 
  private:
-  template <class... Args>
-  void add(fmt::format_string<Args...> format, Args&&... args) {
-    fmt::format_to(std::back_inserter(out_), format, std::forward<Args>(args)...);
-    out_ += '\n';
-  }
-
+  int legend_lines() const { return (static_cast<int>(map_.algorithms.size()) + 3) / 4; }
   int curves_left() const { return kLeft + columns_ * kCell + kBetween; }
   int bottom() const { return kTop + height_; }
 
   void draw_cells() {
-    add("<text x='{}' y='{}'>the quickest, by size and number of ranks</text>", kLeft, kTop - 12);
+    svg_.add("<text x='{}' y='{}'>the quickest, by size and number of ranks</text>", kLeft, kTop - 12);
     const double cell_height = static_cast<double>(height_) / rows_;
     for (int row = 0; row < rows_; ++row) {
       const auto y = bottom() - (row + 1) * cell_height;
-      add("<text x='{}' y='{:.1f}' text-anchor='end'>{}</text>", kLeft - 8, y + cell_height / 2 + 4,
-          map_.ranks[static_cast<std::size_t>(row)]);
+      svg_.add("<text x='{}' y='{:.1f}' text-anchor='end'>{}</text>", kLeft - 8, y + cell_height / 2 + 4,
+               map_.ranks[static_cast<std::size_t>(row)]);
       for (int column = 0; column < columns_; ++column) {
         const auto& cell = map_.cells[static_cast<std::size_t>(row)][static_cast<std::size_t>(column)];
-        add("<rect x='{}' y='{:.1f}' width='{}' height='{:.1f}' fill='{}'><title>{} ranks, {}: {}, {}</title></rect>",
+        svg_.add(
+            "<rect x='{}' y='{:.1f}' width='{}' height='{:.1f}' fill='{}'><title>{} ranks, {}: {}, {}</title></rect>",
             kLeft + column * kCell, y, kCell - 1, cell_height - 1, color_of(cell.winner),
             map_.ranks[static_cast<std::size_t>(row)],
             bytes_text(static_cast<double>(map_.bytes[static_cast<std::size_t>(column)])), to_string(cell.winner),
@@ -84,17 +67,17 @@ class MapDrawing {
       }
     }
     draw_sizes(kLeft, kCell);
-    add("<text x='14' y='{}' transform='rotate(-90 14 {})' text-anchor='middle'>ranks</text>", kTop + height_ / 2,
-        kTop + height_ / 2);
+    svg_.add("<text x='14' y='{}' transform='rotate(-90 14 {})' text-anchor='middle'>ranks</text>", kTop + height_ / 2,
+             kTop + height_ / 2);
   }
 
   void draw_sizes(int left, double step) {
     for (int column = 0; column < columns_; column += 2) {
-      add("<text x='{:.1f}' y='{}' text-anchor='middle'>{}</text>", left + (column + 0.5) * step, bottom() + 18,
-          bytes_text(static_cast<double>(map_.bytes[static_cast<std::size_t>(column)])));
+      svg_.add("<text x='{:.1f}' y='{}' text-anchor='middle'>{}</text>", left + (column + 0.5) * step, bottom() + 18,
+               bytes_text(static_cast<double>(map_.bytes[static_cast<std::size_t>(column)])));
     }
-    add("<text x='{:.1f}' y='{}' text-anchor='middle'>bytes of a block</text>", left + columns_ * step / 2,
-        bottom() + 38);
+    svg_.add("<text x='{:.1f}' y='{}' text-anchor='middle'>bytes of a block</text>", left + columns_ * step / 2,
+             bottom() + 38);
   }
 
   void draw_curves() {
@@ -113,11 +96,12 @@ class MapDrawing {
     const auto high = std::max(static_cast<int>(std::ceil(std::log10(most))), low + 1);
     const auto y_of = [&](double seconds) { return bottom() - (std::log10(seconds) - low) / (high - low) * height_; };
     const auto step = static_cast<double>(kCurves) / columns_;
-    add("<text x='{}' y='{}'>time by size, {} ranks</text>", curves_left(), kTop - 12, map_.asked_ranks);
+    svg_.add("<text x='{}' y='{}'>time by size, {} ranks</text>", curves_left(), kTop - 12, map_.asked_ranks);
     for (auto power = low; power <= high; ++power) {
       const auto y = y_of(std::pow(10, power));
-      add("<line class='grid' x1='{}' x2='{}' y1='{:.1f}' y2='{:.1f}'/>", curves_left(), curves_left() + kCurves, y, y);
-      add("<text x='{}' y='{:.1f}' text-anchor='end'>{}</text>", curves_left() - 8, y + 4, decade_text(power));
+      svg_.add("<line class='grid' x1='{}' x2='{}' y1='{:.1f}' y2='{:.1f}'/>", curves_left(), curves_left() + kCurves,
+               y, y);
+      svg_.add("<text x='{}' y='{:.1f}' text-anchor='end'>{}</text>", curves_left() - 8, y + 4, decade_text(power));
     }
     for (std::size_t i = 0; i < map_.algorithms.size(); ++i) {
       std::string points;
@@ -125,11 +109,12 @@ class MapDrawing {
         points += fmt::format("{:.1f},{:.1f} ", curves_left() + (static_cast<double>(column) + 0.5) * step,
                               y_of(map_.seconds[i][column]));
       }
-      add("<polyline points='{}' fill='none' stroke='{}' stroke-width='2' "
+      svg_.add(
+          "<polyline points='{}' fill='none' stroke='{}' stroke-width='2' "
           "stroke-dasharray='{}'><title>{}</title></polyline>",
           points, color_of(map_.algorithms[i]), dash_of(map_.algorithms[i]), to_string(map_.algorithms[i]));
     }
-    add("<rect class='frame' x='{}' y='{}' width='{}' height='{}'/>", curves_left(), kTop, kCurves, height_);
+    svg_.add("<rect class='frame' x='{}' y='{}' width='{}' height='{}'/>", curves_left(), kTop, kCurves, height_);
     draw_sizes(curves_left(), step);
   }
 
@@ -145,10 +130,10 @@ class MapDrawing {
       const auto x = kLeft + static_cast<int>(i % 4) * 190;
       const auto y = bottom() + 66 + static_cast<int>(i / 4) * 20;
       const auto algorithm = map_.algorithms[i];
-      add("<rect x='{}' y='{}' width='14' height='12' fill='{}'/>", x, y - 10, color_of(algorithm));
-      add("<line x1='{}' x2='{}' y1='{}' y2='{}' stroke='{}' stroke-width='2' stroke-dasharray='{}'/>", x + 18, x + 42,
-          y - 4, y - 4, color_of(algorithm), dash_of(algorithm));
-      add("<text x='{}' y='{}'>{}</text>", x + 48, y, to_string(algorithm));
+      svg_.add("<rect x='{}' y='{}' width='14' height='12' fill='{}'/>", x, y - 10, color_of(algorithm));
+      svg_.add("<line x1='{}' x2='{}' y1='{}' y2='{}' stroke='{}' stroke-width='2' stroke-dasharray='{}'/>", x + 18,
+               x + 42, y - 4, y - 4, color_of(algorithm), dash_of(algorithm));
+      svg_.add("<text x='{}' y='{}'>{}</text>", x + 48, y, to_string(algorithm));
     }
   }
 
@@ -156,7 +141,7 @@ class MapDrawing {
   int columns_;
   int rows_;
   int height_;
-  std::string out_;
+  Svg svg_{curves_left() + kCurves + 30, bottom() + 76 + 20 * legend_lines()};
 };
 
 }  // namespace

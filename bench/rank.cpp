@@ -9,6 +9,7 @@
 #include <ATen/ATen.h>
 #include <c10/core/ScalarType.h>
 
+#include "bench/links.h"
 #include "bench/measure.h"
 #include "bench/options.h"
 #include "bench/report.h"
@@ -213,6 +214,9 @@ int bench_main(const bench::Options& options, const bench::ReportOptions& report
 
 int main(int count, char** words) {
   try {
+    if (bench::wants_links(count, words)) {
+      return bench::links_main(count, words);
+    }
     auto [report, rest] = bench::split_report_options(count, words);
     return bench_main(bench::parse_options(static_cast<int>(rest.size()), rest.data()), report);
   } catch (const std::exception& error) {

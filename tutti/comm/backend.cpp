@@ -136,6 +136,11 @@ void Backend::barrier_now(engine::CallSite where) {
   run_blocking(prepared, c10d::kUnsetTimeout);
 }
 
+void Backend::run_on_engine(const engine::Progress::Task& task) {
+  refuse_forked();
+  throw_if_failed(progress_->run(task));
+}
+
 Backend::WorkPtr Backend::submit(const Operation& operation, PreparedCall prepared, const Tensors& outputs) {
   prepared.call.site = site();
   if (!operation.async) {

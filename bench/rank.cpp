@@ -7,6 +7,7 @@
 
 #include <ATen/Parallel.h>
 
+#include "bench/links.h"
 #include "bench/report.h"
 #include "bench/trials.h"
 #include "bench/tune.h"
@@ -76,6 +77,9 @@ int bench_main(const bench::Options& options, const bench::ReportOptions& report
 
 int main(int count, char** words) {
   try {
+    if (bench::wants_links(count, words)) {
+      return bench::links_main(count, words);
+    }
     auto [report, rest] = bench::split_report_options(count, words);
     return bench_main(bench::parse_options(static_cast<int>(rest.size()), rest.data()), report);
   } catch (const std::exception& error) {

@@ -23,6 +23,7 @@ constexpr const char* kExamples =
     "  tutti bench all_gather -n 4 --dtype bfloat16 --memory symmetric --json\n"
     "  tutti bench --tune -n 4                    what is quickest for each size; kept for programs to come\n"
     "  mpirun -n 4 tutti bench all --tune         the same for ranks that MPI started, on several hosts too\n"
+    "  tutti bench --links -n 8 --out here.json     # then: tutti plan cost --topology here.json\n"
     "\n"
     "Sizes are those of the buffer (all_reduce, reduce, broadcast), of the whole output (all_gather, gather), or of "
     "the\n"
@@ -62,6 +63,44 @@ int become(std::vector<std::string>& command) {
   return complain("tutti bench", fmt::format("cannot run {}: {}", command[0], std::strerror(errno)));
 }
 
+/// What --links is told.
+struct Links {
+  bool wanted = false;
+  bool compare = false;
+  int rounds = 3;
+  int cores = 0;
+  std::string out;
+};
+
+void declare_links(CLI::App& app, Links& links) {
+  app.add_flag("--links", links.wanted,
+               "Time plans instead, and find the network that explains them (docs/pricing.md, Calibration)");
+  app.add_flag("--compare", links.compare,
+               "With --links: also time other plans, sizes and numbers of ranks, to see how "
+               "far the network explains those");
+  app.add_option("--out", links.out, "With --links: write the network to this file, for tutti plan cost --topology");
+  app.add_option("--rounds", links.rounds, "With --links: time everything so often, and take medians (3)")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--cores", links.cores, "With --links: cores of a host (all of this one)")->check(CLI::PositiveNumber);
+}
+
+std::vector<std::string> links_command(const Links& links, const std::string& program, bool json) {
+  std::vector<std::string> command{program, "--links", "--rounds", std::to_string(links.rounds)};
+  if (links.compare) {
+    command.emplace_back("--compare");
+  }
+  if (json) {
+    command.emplace_back("--json");
+  }
+  if (links.cores > 0) {
+    command.insert(command.end(), {"--cores", std::to_string(links.cores)});
+  }
+  if (!links.out.empty()) {
+    command.insert(command.end(), {"--out", links.out});
+  }
+  return command;
+}
+
 }  // namespace
 
 int bench_command(const std::vector<std::string>& arguments) {
@@ -99,6 +138,8 @@ int bench_command(const std::vector<std::string>& arguments) {
   app.add_flag("--reproducible", reproducible, "Sums whose bits depend on the addends alone (docs/reproducible.md)");
   app.add_flag("--json", json, "Print an array of objects instead of a table");
   app.add_option("--plot", plot, "Write bus bandwidth over size as an SVG to this file");
+  Links links;
+  declare_links(app, links);
   app.footer(kExamples);
   if (const int end = parse(app, "tutti bench", arguments); end >= 0) {
     return end;
@@ -133,6 +174,9 @@ int bench_command(const std::vector<std::string>& arguments) {
   }
   if (!plot.empty()) {
     command.insert(command.end(), {"--plot", plot});
+  }
+  if (links.wanted) {
+    command = links_command(links, program.value(), json);
   }
   if (is_rank()) {
     return become(command);

@@ -132,14 +132,18 @@ void Backend::run_now(engine::Op op, const at::Tensor& tensor, const Reduce& red
 }
 
 void Backend::choose(engine::Op op, const engine::OpChoices& choices) {
-  refuse_forked();
-  throw_if_failed(progress_->run([&](engine::Engine& engine) { return engine.choose(op, choices); }));
+  run_on_engine([&](engine::Engine& engine) { return engine.choose(op, choices); });
 }
 
 void Backend::barrier_now(engine::CallSite where) {
   PreparedCall prepared("barrier");
   prepared.call.site = where;
   run_blocking(prepared, c10d::kUnsetTimeout);
+}
+
+void Backend::run_on_engine(const engine::Progress::Task& task) {
+  refuse_forked();
+  throw_if_failed(progress_->run(task));
 }
 
 Backend::WorkPtr Backend::submit(const Operation& operation, PreparedCall prepared, const Tensors& outputs) {

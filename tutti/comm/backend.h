@@ -61,6 +61,10 @@ class Backend final : public c10d::Backend {
   void run_now(engine::Op op, const at::Tensor& tensor, const Reduce& reduce, Rank root, engine::CallSite where);
   void barrier_now(engine::CallSite where);
 
+  /// Runs that on the engine itself, on this thread, when nothing else does; throws what went wrong. For who measures
+  /// engines, or chooses their plans: all ranks do the same, between the same operations.
+  void run_on_engine(const engine::Progress::Task& task);
+
   // backend_ops.cpp: one operation
   WorkPtr broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) override;
   WorkPtr allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) override;

@@ -262,14 +262,10 @@ Status check(const Request& request) {
     return Error{Code::invalid_argument, fmt::format("no {} for {}; there are {}", to_string(request.algorithm),
                                                      to_string(request.op), fmt::join(names, ", "))};
   }
-<<<<<<< HEAD
   if (auto ordered = check_order(request); !ordered) {
     return ordered;
   }
-  return request.algorithm == Algorithm::hybrid ? check_hosts(request) : Status{};
-=======
   return request.algorithm == Algorithm::hybrid ? check_hybrid(request) : Status{};
->>>>>>> help-b
 }
 
 Result<Shape> shape_of(const Request& request) {

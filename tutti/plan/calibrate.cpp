@@ -1,251 +1,193 @@
 #include "tutti/plan/calibrate.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <map>
-
-#include <fmt/format.h>
 
 #include "tutti/plan/simulate.h"
 
 namespace tutti::plan {
 namespace {
 
-/// Figures of one level, in the order in which they are solved for.
-enum Figure : std::size_t { latency, send, receive, send_byte, receive_byte, stream_byte, figures };
-using Row = std::array<double, figures>;
+using Numbers = std::vector<double>;
 
-Error missing(const std::string& sentence) { return {Code::invalid_argument, "calibration: " + sentence}; }
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
-/// How often each figure is in a timing.
-Row row_of(const TimedMessage& timed) {
-  const double out = timed.kind == TimedMessage::Kind::fan_out ? timed.peers : 1;
-  const double in = timed.kind == TimedMessage::Kind::fan_in ? timed.peers : 1;
-  Row row{};
-  row[latency] = 1;
-  row[send] = out;
-  row[receive] = in;
-  if (timed.level == 0) {
-    row[send_byte] = out * timed.bytes;
-    row[receive_byte] = in * timed.bytes;
-  } else {
-    row[stream_byte] = std::max(out, in) * timed.bytes;  // through one link
-  }
-  return row;
-}
-
-/// The figures, none negative, with the least sum of squares of relative errors: one after the other, until none moves.
-Row solve(const std::vector<std::pair<Row, double>>& equations) {
-  Row found{};
-  constexpr int kRounds = 20'000;
-  for (int round = 0; round < kRounds; ++round) {
-    double moved = 0;
-    for (std::size_t figure = 0; figure < figures; ++figure) {
-      double slope = 0;
-      double pull = 0;
-      for (const auto& [row, seconds] : equations) {
-        double rest = 1;
-        for (std::size_t other = 0; other < figures; ++other) {
-          rest -= other == figure ? 0 : row[other] / seconds * found[other];
-        }
-        const auto part = row[figure] / seconds;
-        slope += part * part;
-        pull += part * rest;
-      }
-      const auto value = slope > 0 ? std::max(0.0, pull / slope) : 0;
-      moved = std::max(moved, std::abs(value - found[figure]) / std::max(value, 1e-300));
-      found[figure] = value;
-    }
-    if (moved < 1e-9) {
-      break;
-    }
-  }
-  return found;
-}
-
-Status fit_level(Network& network, std::size_t index, const std::vector<TimedMessage>& messages) {
-  auto& level = network.levels[index];
-  std::vector<std::pair<Row, double>> equations;
-  std::array<int, 4> seen{};
-  double link = 0;
-  for (const auto& timed : messages) {
-    if (timed.level != index) {
-      continue;
-    }
-    if (!(timed.seconds > 0) || !(timed.bytes > 0) || timed.peers < 1) {
-      return missing(fmt::format("level '{}': a message without time, bytes or peers", level.name));
-    }
-    ++seen[static_cast<std::size_t>(timed.kind)];
-    if (timed.kind != TimedMessage::Kind::crossing) {
-      equations.emplace_back(row_of(timed), timed.seconds);
-    }
-  }
-  constexpr std::array kNames{"ping_pong", "fan_out", "fan_in", "crossing"};
-  for (std::size_t kind = 0; kind < (index == 0 ? 3 : 4); ++kind) {
-    if (seen[kind] == 0) {
-      return missing(fmt::format("level '{}': no {} was timed", level.name, kNames[kind]));
-    }
-  }
-  const auto found = solve(equations);
-  level.latency = found[latency];
-  level.send = {found[send], found[send_byte]};
-  level.receive = {found[receive], found[receive_byte]};
-  level.stream = found[stream_byte] > 0 ? 1 / found[stream_byte] : 0;
-  for (const auto& timed : messages) {
-    if (timed.level == index && timed.kind == TimedMessage::Kind::crossing) {
-      const auto apart = found[latency] + found[send] + found[receive];
-      link = std::max(link, timed.peers * timed.bytes / std::max(timed.seconds - apart, timed.seconds / 10));
-    }
-  }
-  level.link = link;
-  level.source = "calibrated";
-  return {};
-}
-
-/// Bytes per second of one rank, or of all, by bytes.
-std::map<double, double> speeds(const std::vector<TimedWork>& works, TimedWork::Kind kind, bool alone) {
-  std::map<double, std::vector<double>> all;
-  for (const auto& work : works) {
-    if (work.kind == kind && (work.ranks == 1) == alone) {
-      all[work.bytes].push_back(work.ranks * work.bytes / work.seconds);
-    }
-  }
-  std::map<double, double> medians;
-  for (auto& [bytes, values] : all) {
-    medians[bytes] = median(std::move(values));
-  }
-  return medians;
-}
-
-Status fit_processors(Network& network, const std::vector<TimedWork>& works) {
-  if (std::any_of(works.begin(), works.end(),
-                  [](const TimedWork& work) { return !(work.seconds > 0) || !(work.bytes > 0) || work.ranks < 1; })) {
-    return missing("work without time, bytes or ranks");
-  }
+/// All that may move.
+std::vector<double*> figures_of(Network& network) {
   auto& processors = network.processors;
-  const auto copies = speeds(works, TimedWork::Kind::copy, true);
-  const auto sums = speeds(works, TimedWork::Kind::reduce, true);
-  if (copies.empty() || sums.empty()) {
-    return missing(fmt::format("no {} by one rank was timed", copies.empty() ? "copy" : "reduce"));
-  }
-  processors.copy = copies.begin()->second;
-  processors.reduce = sums.begin()->second;
-  processors.slowdown.clear();
-  for (const auto& [bytes, speed] : copies) {
-    auto factor = processors.copy / speed;
-    if (const auto sum = sums.find(bytes); sum != sums.end()) {
-      factor = std::sqrt(factor * processors.reduce / sum->second);
-    }
-    processors.slowdown.push_back({bytes, factor});
-  }
-  // Where all together do less than each alone would, that is what there is to share.
-  processors.memory = 0;
-  for (const auto& [bytes, together] : speeds(works, TimedWork::Kind::copy, false)) {
-    const auto alone = at_size(network, bytes).processors.copy;
-    const auto factor = processors.copy / alone;
-    const auto ranks = std::find_if(works.begin(), works.end(), [at = bytes](const TimedWork& work) {
-                         return work.kind == TimedWork::Kind::copy && work.bytes == at && work.ranks > 1;
-                       })->ranks;
-    if (together < 0.93 * alone * ranks) {
-      const auto shared = together * factor;
-      processors.memory = processors.memory > 0 ? std::min(processors.memory, shared) : shared;
+  std::vector<double*> all{&processors.copy,         &processors.reduce, &processors.sum, &processors.combine_seconds,
+                           &processors.step_seconds, &processors.memory};
+  for (auto& step : processors.slowdown) {
+    if (&step != &processors.slowdown.front()) {  // the others are relative to it
+      all.push_back(&step.factor);
     }
   }
-  processors.source = "calibrated";
-  return {};
+  for (auto& level : network.levels) {
+    all.insert(all.end(), {&level.latency, &level.stream, &level.link, &level.send.seconds,
+                           &level.send.seconds_per_byte, &level.receive.seconds, &level.receive.seconds_per_byte,
+                           &level.ring.seconds, &level.meeting.seconds, &level.meeting.seconds_per_member});
+  }
+  std::erase_if(all, [](const double* figure) { return *figure == 0; });
+  return all;
 }
 
-/// What `refine` turns.
-constexpr std::size_t kKnobs = 5;
-using Knobs = std::array<double, kKnobs>;  // logarithms of factors
-
-Network turned(Network network, const Knobs& knobs) {
-  const auto factor = [&](std::size_t knob) { return std::exp(knobs[knob]); };
-  for (auto& level : network.levels) {
-    level.latency *= factor(0);
-    for (auto* cost : {&level.send, &level.receive}) {
-      cost->seconds *= factor(1);
-      cost->seconds_per_byte *= factor(2);
-    }
-    level.link /= factor(3);
-    level.stream /= factor(3);
+/// The guess, each figure multiplied by the exponential of a number.
+Network moved(Network network, const Numbers& by) {
+  const auto figures = figures_of(network);
+  for (std::size_t i = 0; i < figures.size(); ++i) {
+    *figures[i] *= std::exp(by[i]);
   }
-  network.processors.reduce /= factor(4);
-  network.processors.copy /= factor(4);
-  network.processors.combine_seconds *= factor(4);
   return network;
 }
 
-double error_of(const Network& network, std::span<const Plan> plans, std::span<const TimedPlan> timed) {
-  double sum = 0;
-  for (std::size_t i = 0; i < plans.size(); ++i) {
-    const auto seconds = simulate(plans[i], timed[i].bytes, network).value().seconds;
-    const auto error = std::log(std::max(seconds, 1e-12) / timed[i].seconds);
-    sum += error * error;
+struct Timed {
+  Plan plan;
+  const TimedPlan* timed;
+};
+
+/// Logarithms of simulated over measured.
+Numbers errors_of(const Network& network, std::span<const Timed> plans) {
+  Numbers errors;
+  for (const auto& [plan, timed] : plans) {
+    auto these = network;
+    these.levels[0].members = timed->ranks_of_host > 0 ? timed->ranks_of_host : network.levels[0].members;
+    const auto seconds = simulate(plan, timed->bytes, these).value().seconds;
+    errors.push_back(std::log(std::max(seconds, 1e-12) / timed->seconds));
   }
-  return sum;
+  return errors;
 }
+
+/// Solves a symmetric positive system, by elimination.
+Numbers solve(std::vector<Numbers> matrix, Numbers right) {
+  const auto count = right.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    for (std::size_t row = i + 1; row < count; ++row) {
+      const auto factor = matrix[row][i] / matrix[i][i];
+      for (std::size_t column = i; column < count; ++column) {
+        matrix[row][column] -= factor * matrix[i][column];
+      }
+      right[row] -= factor * right[i];
+    }
+  }
+  for (std::size_t i = count; i-- > 0;) {
+    for (std::size_t column = i + 1; column < count; ++column) {
+      right[i] -= matrix[i][column] * right[column];
+    }
+    right[i] /= matrix[i][i];
+  }
+  return right;
+}
+
+/// Finds how far figures have to move (Levenberg and Marquardt).
+class Search {
+ public:
+  Search(const Network& guess, std::span<const Timed> plans, std::size_t figures)
+      : guess_(guess), plans_(plans), at_(figures, 0), errors_(errors_of(guess, plans)) {}
+
+  Numbers run() {
+    double damping = 0.1;
+    constexpr int kRounds = 60;
+    for (int round = 0; round < kRounds && damping < 1e6; ++round) {
+      const auto slopes = slopes_here();
+      const auto before = badness(errors_, at_);
+      bool better = false;
+      for (; !better && damping < 1e6; damping *= better ? 0.2 : 5) {
+        const auto tried = step(slopes, damping);
+        const auto errors = errors_of(moved(guess_, tried), plans_);
+        if (better = badness(errors, tried) < before; better) {
+          at_ = tried;
+          errors_ = errors;
+        }
+      }
+      if (before - badness(errors_, at_) < 1e-5 * before) {
+        break;
+      }
+    }
+    return at_;
+  }
+
+ private:
+  // A figure that no plan depends on stays where it was guessed.
+  static constexpr double kPull = 1e-3;
+
+  static double badness(const Numbers& errors, const Numbers& at) {
+    double sum = 0;
+    for (const auto error : errors) {
+      sum += error * error;
+    }
+    for (const auto far : at) {
+      sum += kPull * far * far;
+    }
+    return sum;
+  }
+
+  /// By figure, how each error changes with it.
+  std::vector<Numbers> slopes_here() const {
+    constexpr double kStep = 0.02;
+    std::vector<Numbers> slopes;
+    for (std::size_t i = 0; i < at_.size(); ++i) {
+      auto beside = at_;
+      beside[i] += kStep;
+      slopes.push_back(errors_of(moved(guess_, beside), plans_));
+      for (std::size_t k = 0; k < errors_.size(); ++k) {
+        slopes.back()[k] = (slopes.back()[k] - errors_[k]) / kStep;
+      }
+    }
+    return slopes;
+  }
+
+  Numbers step(const std::vector<Numbers>& slopes, double damping) const {
+    const auto count = at_.size();
+    std::vector<Numbers> matrix(count, Numbers(count, 0));
+    Numbers right(count, 0);
+    for (std::size_t i = 0; i < count; ++i) {
+      for (std::size_t k = 0; k < errors_.size(); ++k) {
+        right[i] -= slopes[i][k] * errors_[k];
+        for (std::size_t j = 0; j < count; ++j) {
+          matrix[i][j] += slopes[i][k] * slopes[j][k];
+        }
+      }
+      right[i] -= kPull * at_[i];
+      matrix[i][i] += kPull + damping * (matrix[i][i] + kPull);
+    }
+    auto to = solve(std::move(matrix), std::move(right));
+    const auto most = std::log(1000.0);
+    for (std::size_t i = 0; i < count; ++i) {
+      to[i] = std::clamp(at_[i] + std::clamp(to[i], -1.0, 1.0), -most, most);
+    }
+    return to;
+  }
+
+  const Network& guess_;
+  std::span<const Timed> plans_;
+  Numbers at_;
+  Numbers errors_;
+};
 
 }  // namespace
 
-Result<Network> calibrate(Network network, const Timings& timings) {
-  for (std::size_t i = 0; i < network.levels.size(); ++i) {
-    if (auto good = fit_level(network, i, timings.messages); !good) {
-      return good.error();
-    }
+Result<double> simulated_seconds(const TimedPlan& timed, const Network& network) {
+  const auto plan = build(timed.request);
+  if (!plan) {
+    return plan.error();
   }
-  if (auto good = fit_processors(network, timings.works); !good) {
-    return good.error();
-  }
-  if (auto good = check(network, 1); !good) {
-    return good.error();
-  }
-  return network;
+  auto these = network;
+  these.levels[0].members = timed.ranks_of_host > 0 ? timed.ranks_of_host : network.levels[0].members;
+  const auto simulated = simulate(plan.value(), timed.bytes, these);
+  return simulated ? Result<double>(simulated.value().seconds) : simulated.error();
 }
 
-Result<Network> refine(Network network, std::span<const TimedPlan> plans) {
-  std::vector<Plan> built;
+Result<Network> calibrate(const Network& guess, std::span<const TimedPlan> plans) {
+  std::vector<Timed> all;
   for (const auto& timed : plans) {
-    auto plan = build(timed.request);
-    if (!plan) {
-      return plan.error();
-    }
-    if (auto ends = simulate(plan.value(), timed.bytes, network); !ends) {
-      return ends.error();
-    }
     if (!(timed.seconds > 0)) {
-      return missing("a plan without time");
+      return Error{Code::invalid_argument, "calibration: a plan without time"};
     }
-    built.push_back(std::move(plan).value());
-  }
-  // One knob after the other, in steps that get smaller while none helps.
-  Knobs best{};
-  auto least = error_of(network, built, plans);
-  const auto most = std::log(10.0);
-  for (double step = 0.4; step > 0.004;) {
-    bool better = false;
-    for (std::size_t knob = 0; knob < kKnobs; ++knob) {
-      for (const auto change : {step, -step}) {
-        auto tried = best;
-        tried[knob] = std::clamp(tried[knob] + change, -most, most);
-        if (const auto error = error_of(turned(network, tried), built, plans); error < least) {
-          least = error;
-          best = tried;
-          better = true;
-          break;
-        }
-      }
+    if (auto good = simulated_seconds(timed, guess); !good) {
+      return good.error();
     }
-    step = better ? step : step / 2;
+    all.push_back({build(timed.request).value(), &timed});
   }
-  return turned(std::move(network), best);
+  auto copy = guess;
+  return moved(guess, Search(guess, all, figures_of(copy).size()).run());
 }
 
 }  // namespace tutti::plan

@@ -10,18 +10,32 @@ struct Work {
   double copied = 0;   ///< bytes through its memory
 };
 
-inline Work message_work(const MessageCost& cost, double bytes) {
-  return {cost.seconds + cost.seconds_per_byte * bytes, cost.seconds_per_byte > 0 ? bytes : 0};
+/// One end of a message.
+inline Work message_work(const Processors& processors, const MessageCost& cost, double bytes) {
+  return {processors.step_seconds + cost.seconds + cost.seconds_per_byte * bytes,
+          cost.seconds_per_byte > 0 ? bytes : 0};
+}
+
+/// The same where nobody follows what goes through rings: a turn for each message.
+inline Work end_work(const Network& network, const Level& level, const MessageCost& cost, double bytes) {
+  auto work = message_work(network.processors, cost, bytes);
+  work.seconds += level.ring.seconds;
+  return work;
 }
 
 /// One source is copied, each next one is added.
 inline Work combine_work(const Processors& processors, std::uint32_t sources, double bytes) {
   if (bytes == 0) {
-    return {};
+    return {.seconds = processors.step_seconds};
   }
-  const auto moved = sources > 1 ? (sources - 1) * bytes : bytes;
-  const auto speed = sources > 1 ? processors.reduce : processors.copy;
-  return {processors.combine_seconds + (speed > 0 ? moved / speed : 0), moved};
+  const auto takes = [](double moved, double speed) { return speed > 0 ? moved / speed : 0; };
+  const auto begin = processors.step_seconds + processors.combine_seconds;
+  if (sources == 1) {
+    return {begin + takes(bytes, processors.copy), bytes};
+  }
+  const auto added = (sources - 1) * bytes;
+  return {begin + takes(bytes, processors.sum) + takes(added, processors.reduce),
+          added + (processors.sum > 0 ? bytes : 0)};
 }
 
 }  // namespace tutti::plan

@@ -269,6 +269,7 @@ Estimate estimate(const Request& request, std::size_t bytes_of_block, const Fabr
   for (int i = 0; i < request.ranks; ++i) {
     pricing.all.push_back(Rank{(to_int(request.root) + i) % request.ranks});
   }
+  rounds.all_spend({.meeting = fabric.meeting()}, 0);
   price(pricing);
   return {.seconds = rounds.seconds(),
           .spent = rounds.spent(),

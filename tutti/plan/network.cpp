@@ -1,6 +1,7 @@
 #include "tutti/plan/network.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -30,8 +31,9 @@ Status check_level(const Network& network, std::size_t index) {
   if (index == 0 && level.link != 0) {
     return says("a host has no links: the limit of its memory is the processors' memory");
   }
-  for (const auto amount : {level.latency, level.stream, level.link, level.send.seconds, level.send.seconds_per_byte,
-                            level.receive.seconds, level.receive.seconds_per_byte}) {
+  for (const auto amount :
+       {level.latency, level.stream, level.link, level.send.seconds, level.send.seconds_per_byte, level.receive.seconds,
+        level.receive.seconds_per_byte, level.meeting.seconds, level.meeting.seconds_per_member}) {
     if (!is_amount(amount)) {
       return says("times and speeds are not negative, and finite");
     }
@@ -61,7 +63,8 @@ Status check(const Network& network, int ranks) {
   }
   const auto& processors = network.processors;
   if (processors.cores < 0 || !is_amount(processors.copy) || !is_amount(processors.reduce) ||
-      !is_amount(processors.combine_seconds) || !is_amount(processors.memory)) {
+      !is_amount(processors.combine_seconds) || !is_amount(processors.step_seconds) || !is_amount(processors.sum) ||
+      !is_amount(processors.memory)) {
     return wrong(network, "processors: times, speeds and cores are not negative, and finite");
   }
   double bytes = 0;
@@ -82,23 +85,24 @@ Status check(const Network& network, int ranks) {
   return {};
 }
 
-Network at_size(Network network, double bytes_of_block) {
+Network at_footprint(Network network, double bytes) {
   auto& processors = network.processors;
   const auto& steps = processors.slowdown;
   if (steps.empty()) {
     return network;
   }
   const auto after =
-      std::find_if(steps.begin(), steps.end(), [&](const Slowdown& step) { return step.bytes >= bytes_of_block; });
+      std::find_if(steps.begin(), steps.end(), [&](const Slowdown& step) { return step.bytes >= bytes; });
   auto factor = after == steps.end() ? steps.back().factor : after->factor;
   if (after != steps.begin() && after != steps.end()) {
     const auto before = after - 1;
-    const auto share = std::log(bytes_of_block / before->bytes) / std::log(after->bytes / before->bytes);
+    const auto share = std::log(bytes / before->bytes) / std::log(after->bytes / before->bytes);
     factor = before->factor + share * (after->factor - before->factor);
   }
   processors.slowdown.clear();
   processors.copy /= factor;
   processors.reduce /= factor;
+  processors.sum /= factor;
   processors.memory /= factor;
   for (auto& level : network.levels) {
     level.send.seconds_per_byte *= factor;
@@ -113,6 +117,12 @@ Fabric::Fabric(Network network, int ranks) : network_(std::move(network)), ranks
     const auto members = level.members == 0 ? std::max<std::int64_t>(1, (ranks + span - 1) / span) : level.members;
     spans_.push_back(span * members);
     span *= members;
+  }
+  auto& ring = network_.levels[0].ring;
+  if (ring.host_bytes > 0) {
+    const auto near = static_cast<std::uint64_t>(std::min<std::int64_t>(ranks, spans_[0]));
+    constexpr std::uint64_t kLine = 64;
+    ring.bytes = std::min(ring.bytes, std::max(kLine, std::bit_floor(ring.host_bytes / (near * near))));
   }
   first_.push_back(0);
   for (std::size_t i = 1; i < network_.levels.size(); ++i) {
@@ -149,6 +159,20 @@ std::string Fabric::describe(std::uint32_t link) const {
   }
   return fmt::format("{} {} {} {}", offset % 2 == 0 ? "from" : "to", below, offset / 2,
                      offset % 2 == 0 ? "up" : "down");
+}
+
+double Fabric::meeting() const {
+  double seconds = 0;
+  std::int64_t below = 1;  // ranks of a group of the level before
+  for (std::size_t i = 0; i < network_.levels.size(); ++i) {
+    const auto members = (std::min<std::int64_t>(ranks_, spans_[i]) + below - 1) / below;
+    if (members > 1) {
+      const auto& cost = network_.levels[i].meeting;
+      seconds += cost.seconds + static_cast<double>(members) * cost.seconds_per_member;
+    }
+    below = spans_[i];
+  }
+  return seconds;
 }
 
 Fabric::Path Fabric::path(Rank from, Rank to) const {

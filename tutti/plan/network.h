@@ -17,6 +17,21 @@ struct MessageCost {
   double seconds_per_byte = 0;  ///< more, when the processor copies it
 };
 
+/// Memory that messages of two ranks go through, in order: what lies there waits for the receiver, and a sender that is
+/// so far ahead waits for room, so that a longer message goes in portions. A processor that turns to it moves all that
+/// can be moved, of any number of messages.
+struct RingCost {
+  std::uint64_t bytes = 0;       ///< 0: there is none, and no limit
+  std::uint64_t host_bytes = 0;  ///< of all pairs of a host's ranks, which share them in powers of two; 0: no limit
+  double seconds = 0;            ///< each turn
+};
+
+/// What it takes those who join a level to find out that all are there and want the same.
+struct MeetingCost {
+  double seconds = 0;
+  double seconds_per_member = 0;  ///< more, for each that takes part
+};
+
 /// Ranks that are equally far from each other. The first level is a host, whose members are ranks; the members of each
 /// next one are groups of the level before: hosts at a switch, switches at a larger one.
 struct Level {
@@ -35,6 +50,9 @@ struct Level {
   MessageCost send = {};
   MessageCost receive = {};
   std::uint64_t eager_bytes = UINT64_MAX;  ///< longer messages wait until the receiver wants them
+  RingCost ring = {};
+
+  MeetingCost meeting = {};  ///< before each operation
 
   /// Bytes per second of each of its links, each way, shared by what crosses it at the same time; 0: no limit. The
   /// first level has no links: there messages are what processors copy.
@@ -42,7 +60,8 @@ struct Level {
   std::string source = {};  ///< where the figures come from
 };
 
-/// How much longer processors take for a byte when blocks are that long, and no longer stay in caches.
+/// How much longer processors take for a byte when they touch so many in one operation, and these no longer stay in
+/// caches.
 struct Slowdown {
   double bytes = 0;
   double factor = 1;
@@ -53,7 +72,9 @@ struct Processors {
   int cores = 0;               ///< of a host; ranks that outnumber them take turns. 0: one for each rank
   double copy = 0;             ///< bytes per second of one rank; 0: costs nothing
   double reduce = 0;           ///< bytes per second that one rank adds to others; 0: costs nothing
+  double sum = 0;              ///< bytes per second of a sum that it begins and writes, however many are added to it
   double combine_seconds = 0;  ///< to begin a copy or an addition
+  double step_seconds = 0;     ///< for each step of a plan, whatever it does, also when that is nothing
   double memory = 0;           ///< bytes per second that all ranks of a host copy and add together; 0: no limit
   /// In order of bytes; between two the factor follows the logarithm of the bytes, before and after them it stays.
   std::vector<Slowdown> slowdown = {};
@@ -80,8 +101,9 @@ struct Network {
 
 inline constexpr std::size_t kMostLevels = 5;
 
-/// The same for blocks of so many bytes: what processors do with bytes takes as much longer as `slowdown` says.
-Network at_size(Network network, double bytes_of_block);
+/// The same for operations in which a rank touches so many bytes (see `footprint`): what processors do with bytes takes
+/// as much longer as `slowdown` says.
+Network at_footprint(Network network, double bytes);
 
 /// Whether its figures can be, and it has room for the ranks; otherwise an error that says what to change.
 Status check(const Network& network, int ranks);
@@ -130,6 +152,8 @@ class Fabric {
   bool is_paired(std::size_t level) const {
     return level + 1 < network_.levels.size() && network_.levels[level + 1].joined == Level::Joined::by_pairs;
   }
+  /// How long all ranks take to meet before an operation: level by level.
+  double meeting() const;
   /// `from` and `to` differ.
   Path path(Rank from, Rank to) const;
   /// Bytes per second of a message that has the path for itself; 0: no limit.

@@ -117,6 +117,30 @@ MessageCost read_cost(Reader& level, const std::string& key, std::string* wrong)
   return {seconds, speed > 0 ? 1 / speed : 0};
 }
 
+RingCost read_ring(Reader& level, std::string* wrong) {
+  const auto* json = level.object("ring");
+  if (json == nullptr) {
+    return {};
+  }
+  Reader reader(*json, level.place_of("ring"), wrong);
+  const RingCost cost{.bytes = static_cast<std::uint64_t>(reader.number("bytes", 1)),
+                      .host_bytes = static_cast<std::uint64_t>(reader.number("host_bytes", 1)),
+                      .seconds = reader.number("us", kMicro)};
+  reader.end();
+  return cost;
+}
+
+MeetingCost read_meeting(Reader& level, std::string* wrong) {
+  const auto* json = level.object("meeting");
+  if (json == nullptr) {
+    return {};
+  }
+  Reader reader(*json, level.place_of("meeting"), wrong);
+  const MeetingCost cost{reader.number("us", kMicro), reader.number("us_per_member", kMicro)};
+  reader.end();
+  return cost;
+}
+
 Level read_level(const Json& json, const std::string& place, std::string* wrong) {
   Reader reader(json, place, wrong);
   Level level;
@@ -135,6 +159,8 @@ Level read_level(const Json& json, const std::string& place, std::string* wrong)
   if (const auto eager = reader.number("eager_bytes", 1, -1); eager >= 0) {
     level.eager_bytes = static_cast<std::uint64_t>(eager);
   }
+  level.meeting = read_meeting(reader, wrong);
+  level.ring = read_ring(reader, wrong);
   level.source = reader.text("source");
   reader.end();
   return level;
@@ -146,7 +172,9 @@ Processors read_processors(const Json& json, std::string* wrong) {
   processors.cores = reader.count("cores_of_host");
   processors.copy = reader.number("copy_gb_per_s", kGiga);
   processors.reduce = reader.number("reduce_gb_per_s", kGiga);
+  processors.sum = reader.number("sum_gb_per_s", kGiga);
   processors.combine_seconds = reader.number("combine_us", kMicro);
+  processors.step_seconds = reader.number("step_us", kMicro);
   processors.memory = reader.number("memory_gb_per_s", kGiga);
   if (const auto* steps = reader.array("slowdown")) {
     for (std::size_t i = 0; i < steps->size(); ++i) {
@@ -205,6 +233,16 @@ Json to_json(const Level& level) {
   json["receive"] = to_json(level.receive);
   if (level.eager_bytes != UINT64_MAX) {
     json["eager_bytes"] = level.eager_bytes;
+  }
+  if (level.meeting.seconds != 0 || level.meeting.seconds_per_member != 0) {
+    json["meeting"] = {{"us", level.meeting.seconds / kMicro},
+                       {"us_per_member", level.meeting.seconds_per_member / kMicro}};
+  }
+  if (level.ring.bytes != 0) {
+    json["ring"] = {{"bytes", level.ring.bytes}, {"us", level.ring.seconds / kMicro}};
+    if (level.ring.host_bytes != 0) {
+      json["ring"]["host_bytes"] = level.ring.host_bytes;
+    }
   }
   json["source"] = level.source;
   return json;
@@ -268,7 +306,9 @@ std::string to_json(const Network& network) {
   }
   set_unless_zero(host, "copy_gb_per_s", processors.copy / kGiga);
   set_unless_zero(host, "reduce_gb_per_s", processors.reduce / kGiga);
+  set_unless_zero(host, "sum_gb_per_s", processors.sum / kGiga);
   set_unless_zero(host, "combine_us", processors.combine_seconds / kMicro);
+  set_unless_zero(host, "step_us", processors.step_seconds / kMicro);
   set_unless_zero(host, "memory_gb_per_s", processors.memory / kGiga);
   for (const auto& step : processors.slowdown) {
     host["slowdown"].push_back({{"bytes", step.bytes}, {"factor", step.factor}});

@@ -55,22 +55,26 @@ TEST(Network, GroupsJoinedByPairsHaveALinkForEach) {
   EXPECT_NE(path.links[2], fabric.path(Rank{23}, Rank{0}).links[2]);
 }
 
-TEST(Network, LongBlocksFallOutOfCaches) {
+TEST(Network, WhatIsLongFallsOutOfCaches) {
   auto network = small();
   network.processors.copy = 8e9;
   network.levels[0].send.seconds_per_byte = 1e-10;
   network.processors.slowdown = {{1024, 1}, {4096, 2}};
-  EXPECT_DOUBLE_EQ(at_size(network, 10).processors.copy, 8e9);
-  EXPECT_DOUBLE_EQ(at_size(network, 2048).processors.copy, 8e9 / 1.5);
-  EXPECT_DOUBLE_EQ(at_size(network, 1e9).processors.copy, 4e9);
-  EXPECT_DOUBLE_EQ(at_size(network, 1e9).levels[0].send.seconds_per_byte, 2e-10);
+  EXPECT_DOUBLE_EQ(at_footprint(network, 10).processors.copy, 8e9);
+  EXPECT_DOUBLE_EQ(at_footprint(network, 2048).processors.copy, 8e9 / 1.5);
+  EXPECT_DOUBLE_EQ(at_footprint(network, 1e9).processors.copy, 4e9);
+  EXPECT_DOUBLE_EQ(at_footprint(network, 1e9).levels[0].send.seconds_per_byte, 2e-10);
 }
 
 TEST(Network, JsonGoesThereAndBack) {
   auto network = small();
   network.levels[0].send = {2e-6, 1.25e-10};
   network.levels[1].eager_bytes = 4096;
+  network.levels[0].ring = {.bytes = 1024, .host_bytes = 65536, .seconds = 3e-7};
+  network.levels[2].meeting = {.seconds = 5e-6, .seconds_per_member = 2e-6};
   network.processors.cores = 3;
+  network.processors.sum = 25e9;
+  network.processors.step_seconds = 4e-8;
   network.processors.slowdown = {{1024, 1}, {4096, 2}};
   network.slow = {{.level = 1, .group = 2, .factor = 0.5}};
   const auto text = to_json(network);
@@ -79,6 +83,9 @@ TEST(Network, JsonGoesThereAndBack) {
   EXPECT_EQ(to_json(again.value()), text);
   EXPECT_DOUBLE_EQ(again.value().levels[0].send.seconds_per_byte, 1.25e-10);
   EXPECT_EQ(again.value().levels[1].eager_bytes, 4096);
+  EXPECT_EQ(again.value().levels[0].ring.host_bytes, 65536);
+  EXPECT_DOUBLE_EQ(again.value().levels[2].meeting.seconds_per_member, 2e-6);
+  EXPECT_DOUBLE_EQ(again.value().processors.step_seconds, 4e-8);
   EXPECT_EQ(again.value().slow[0].level, 1);
 }
 

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "tutti/plan/estimate.h"
+#include "tutti/plan/footprint.h"
 
 namespace tutti::plan {
 namespace {
@@ -119,6 +120,15 @@ Status check_both(const Request& request, const Network& network) {
   return {};
 }
 
+/// The network as this plan sees it, whose bytes may not stay in caches.
+Fabric fabric_for(const Request& request, std::size_t bytes, const Network& network) {
+  const Fabric plain(network, request.ranks);
+  if (network.processors.slowdown.empty()) {
+    return plain;
+  }
+  return {at_footprint(network, footprint(request, bytes, plain)), request.ranks};
+}
+
 /// All that a search goes through.
 std::vector<Request> variants(const Request& request, std::size_t bytes, const Fabric& fabric,
                               const PriceOptions& options) {
@@ -181,8 +191,7 @@ Result<Price> price(const Request& request, std::size_t bytes_of_block, const Ne
   if (auto good = check_both(request, network); !good) {
     return good.error();
   }
-  return price_checked(request, bytes_of_block,
-                       Fabric(at_size(network, static_cast<double>(bytes_of_block)), request.ranks), options);
+  return price_checked(request, bytes_of_block, fabric_for(request, bytes_of_block, network), options);
 }
 
 Result<Price> cheapest(const Request& request, std::size_t bytes_of_block, const Network& network,
@@ -190,7 +199,7 @@ Result<Price> cheapest(const Request& request, std::size_t bytes_of_block, const
   if (auto good = check(network, request.ranks); !good) {
     return good.error();
   }
-  const Fabric fabric(at_size(network, static_cast<double>(bytes_of_block)), request.ranks);
+  const Fabric fabric(network, request.ranks);
   auto first = request;
   if (first.algorithm == Algorithm::hybrid && first.hosts.empty()) {
     first.hosts = hosts_of(fabric);
@@ -205,7 +214,8 @@ Result<Price> cheapest(const Request& request, std::size_t bytes_of_block, const
   };
   std::vector<Guess> guesses;
   for (auto& one : variants(request, bytes_of_block, fabric, options)) {
-    const auto guess = can_estimate(one) ? estimate(one, bytes_of_block, fabric) : Estimate{};
+    const auto guess =
+        can_estimate(one) ? estimate(one, bytes_of_block, fabric_for(one, bytes_of_block, network)) : Estimate{};
     guesses.push_back({guess.seconds, effort(one, guess.all_messages), std::move(one)});
   }
   std::stable_sort(guesses.begin(), guesses.end(),
@@ -217,7 +227,8 @@ Result<Price> cheapest(const Request& request, std::size_t bytes_of_block, const
     if (i > 0 && guesses[i].effort > options.most_simulated / 16) {
       break;
     }
-    prices.push_back(price_checked(guesses[i].request, bytes_of_block, fabric, options));
+    const auto& one = guesses[i].request;
+    prices.push_back(price_checked(one, bytes_of_block, fabric_for(one, bytes_of_block, network), options));
   }
   return *std::min_element(prices.begin(), prices.end(),
                            [](const Price& a, const Price& b) { return a.seconds < b.seconds; });

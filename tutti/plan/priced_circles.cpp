@@ -45,8 +45,8 @@ class Circles {
   Hop hop(Rank from, Rank to, double bytes) const {
     const auto path = fabric_.path(from, to);
     const auto& level = fabric_.network().levels[path.level];
-    const auto sending = message_work(level.send, bytes);
-    const auto taking = message_work(level.receive, bytes);
+    const auto sending = end_work(fabric_.network(), level, level.send, bytes);
+    const auto taking = end_work(fabric_.network(), level, level.receive, bytes);
     Hop hop;
     hop.send = sending.seconds * rounds_.crowding(sending, workers_[fabric_.host_of(from)]);
     hop.receive = taking.seconds * rounds_.crowding(taking, workers_[fabric_.host_of(to)]);
@@ -199,7 +199,8 @@ class Everyone {
 
 void price_everyone(Rounds& rounds, const std::vector<Members>& teams, double bytes, Shares shares) {
   const auto& fabric = rounds.fabric();
-  const auto& levels = fabric.network().levels;
+  const auto& network = fabric.network();
+  const auto& levels = network.levels;
   const Everyone everyone(fabric, teams);
   const auto crowd = static_cast<double>(std::min<std::int64_t>(fabric.ranks(), fabric.ranks_of_group(0)));
   double most_sending = 0;
@@ -210,8 +211,8 @@ void price_everyone(Rounds& rounds, const std::vector<Members>& teams, double by
     double sending = 0;
     double taking = 0;
     for (std::size_t level = 0; level < levels.size(); ++level) {
-      const auto send = message_work(levels[level].send, bytes);
-      const auto take = message_work(levels[level].receive, bytes);
+      const auto send = end_work(network, levels[level], levels[level].send, bytes);
+      const auto take = end_work(network, levels[level], levels[level].receive, bytes);
       sending += shares.sends * peers[level] * send.seconds * rounds.crowding(send, crowd);
       taking += shares.takes * peers[level] * take.seconds * rounds.crowding(take, crowd);
       farthest = peers[level] > 0 ? std::max(farthest, level) : farthest;
@@ -222,12 +223,13 @@ void price_everyone(Rounds& rounds, const std::vector<Members>& teams, double by
   }
   const auto& level = levels[farthest];
   const auto line = everyone.longest_line(bytes) * std::min(shares.sends, shares.takes);
-  const auto last = message_work(level.receive, bytes).seconds;
+  const auto last = end_work(network, level, level.receive, bytes).seconds;
   // Whoever has most to do is never idle; or the last message leaves it late; or the busiest link is never idle.
   const Spent working{.messages = most_working};
   const Spent late{.latency = level.latency, .messages = most_sending + last};
-  const Spent crossing{
-      .latency = level.latency, .sharing = line, .messages = message_work(level.send, bytes).seconds + last};
+  const Spent crossing{.latency = level.latency,
+                       .sharing = line,
+                       .messages = end_work(network, level, level.send, bytes).seconds + last};
   rounds.all_spend(
       std::max({working, late, crossing}, [](const Spent& a, const Spent& b) { return a.total() < b.total(); }),
       most_messages);

@@ -98,7 +98,7 @@ void Rounds::exchange(std::span<const Message> messages) {
 void Rounds::send(const Message& message, Flight& flight) {
   const auto path = fabric_.path(message.from, message.to);
   const auto& level = fabric_.network().levels[path.level];
-  work(message.from, message_work(level.send, message.bytes), 1, &Spent::messages);
+  work(message.from, end_work(fabric_.network(), level, level.send, message.bytes), 1, &Spent::messages);
   auto& sender = clocks_[to_index(message.from)];
   ++sender.messages;
   flight = {.off = sender.now, .there = sender.now + level.latency, .spent = sender.spent};
@@ -131,7 +131,7 @@ void Rounds::receive(const Message& message, const Flight& flight) {
     receiver.spent = flight.spent;
   }
   const auto& level = fabric_.network().levels[fabric_.path(message.from, message.to).level];
-  work(message.to, message_work(level.receive, message.bytes), 1, &Spent::messages);
+  work(message.to, end_work(fabric_.network(), level, level.receive, message.bytes), 1, &Spent::messages);
 }
 
 void Rounds::combine(std::span<const Rank> ranks, std::uint32_t sources, double bytes, double times) {

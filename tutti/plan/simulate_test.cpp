@@ -174,6 +174,65 @@ TEST(Simulate, RanksShareCoresAndMemory) {
   EXPECT_DOUBLE_EQ(simulate(plan, 1000, network).value().seconds, 4e-6);
 }
 
+/// One host; a microsecond for each turn at a ring, half of one until bytes are seen, 1 GB/s at both ends.
+Network ringed(std::uint64_t bytes) {
+  Network network;
+  network.levels = {{.name = "host",
+                     .latency = 0.5e-6,
+                     .send = {0, 1e-9},
+                     .receive = {0, 1e-9},
+                     .ring = {.bytes = bytes, .seconds = 1e-6}}};
+  return network;
+}
+
+TEST(Simulate, WhatIsLongerThanARingGoesInPortions) {
+  const Request request{.op = Op::reduce, .algorithm = Algorithm::direct, .ranks = 2};
+  EXPECT_NEAR(of(request, 1000, ringed(1000)).seconds, 2e-6 + 0.5e-6 + 2e-6, 1e-14);
+  // 400, 400 and 200 bytes, each written when the one before has been read.
+  EXPECT_NEAR(of(request, 1000, ringed(400)).seconds, 3 * (2e-6 + 0.5e-6) + 2e-6, 1e-14);
+  // Three ranks share what there is: 4096 bytes are not 3 * 3 * 512, so that pairs get 256 each.
+  auto shared = ringed(1000);
+  shared.levels[0].ring.host_bytes = 4096;
+  EXPECT_NEAR(of({.op = Op::broadcast, .algorithm = Algorithm::tree, .ranks = 2}, 1000, shared).seconds, 4.5e-6, 1e-14);
+  EXPECT_EQ(Fabric(shared, 3).network().levels[0].ring.bytes, 256U);
+}
+
+TEST(Simulate, OneTurnAtARingIsForAllThatCanBeMoved) {
+  Plan plan{.shape = {.op = Op::broadcast, .ranks = 2, .pieces = 2}, .programs = {}};
+  Builder root(plan.shape, Rank{0});
+  Builder other(plan.shape, Rank{1});
+  for (std::size_t piece = 0; piece < 2; ++piece) {
+    root.send(Rank{1}, root.input().part(piece, 2));
+    other.receive(Rank{0}, other.output().part(piece, 2));
+  }
+  plan.programs = {std::move(root).take(), std::move(other).take()};
+  // The second piece is written while the first is on its way and read, and is read right after it.
+  EXPECT_NEAR(simulate(plan, 1280, ringed(2000)).value().seconds, 2e-6 + 0.5e-6 + 3 * 0.64e-6, 1e-14);
+}
+
+TEST(Simulate, RanksMeetFirst) {
+  auto network = apart();
+  network.levels[0].members = 4;
+  network.levels[0].meeting = {.seconds = 1e-6, .seconds_per_member = 2e-6};
+  network.levels[1].meeting = {.seconds = 10e-6, .seconds_per_member = 5e-6};
+  const auto met = of({.algorithm = Algorithm::ring, .ranks = 3}, 0, network);
+  EXPECT_DOUBLE_EQ(met.seconds, 7e-6);
+  EXPECT_DOUBLE_EQ(met.spent.meeting, 7e-6);
+  EXPECT_DOUBLE_EQ(met.ends[2], 7e-6);
+  EXPECT_DOUBLE_EQ(of({.algorithm = Algorithm::ring, .ranks = 9}, 0, network).seconds, 9e-6 + 25e-6);
+  network.levels[0].members = 1;
+  EXPECT_DOUBLE_EQ(of({.algorithm = Algorithm::ring, .ranks = 2}, 0, network).seconds, 20e-6);
+}
+
+TEST(Simulate, StepsOfNothingCostSomething) {
+  auto network = apart();
+  network.processors.step_seconds = 1e-6;
+  // Only one of eight pieces has bytes; each rank still goes through all of its steps.
+  const auto one = of({.algorithm = Algorithm::ring, .ranks = 2, .chunks = 1}, 64, network).seconds;
+  const auto four = of({.algorithm = Algorithm::ring, .ranks = 2, .chunks = 4}, 64, network).seconds;
+  EXPECT_GT(four, one + 8e-6);
+}
+
 TEST(Simulate, TheChainAccountsForAllOfTheTime) {
   auto network = apart();
   network.levels[0] = {.name = "host", .members = 4, .latency = 3e-7, .send = {1e-7, 1e-10}, .receive = {1e-7, 1e-10}};
@@ -186,6 +245,12 @@ TEST(Simulate, TheChainAccountsForAllOfTheTime) {
     const auto simulated = of(request, 100'003, network);
     EXPECT_NEAR(simulated.spent.total(), simulated.seconds, 1e-12) << to_string(algorithm);
     EXPECT_EQ(simulated.seconds, of(request, 100'003, network).seconds) << to_string(algorithm);
+    auto rings = network;
+    rings.levels[0].ring = {.bytes = 4096, .seconds = 2e-7};
+    rings.levels[1].ring = {.bytes = 30'000, .seconds = 2e-7};
+    rings.levels[0].meeting = {.seconds = 1e-6};
+    const auto through = of(request, 100'003, rings);
+    EXPECT_NEAR(through.spent.total(), through.seconds, 1e-12) << to_string(algorithm);
   }
 }
 

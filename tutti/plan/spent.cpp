@@ -10,6 +10,7 @@
 namespace tutti::plan {
 
 Spent& Spent::operator+=(const Spent& other) {
+  meeting += other.meeting;
   latency += other.latency;
   transfer += other.transfer;
   sharing += other.sharing;
@@ -19,11 +20,13 @@ Spent& Spent::operator+=(const Spent& other) {
 }
 
 Spent Spent::operator*(double factor) const {
-  return {latency * factor, transfer * factor, sharing * factor, messages * factor, reduction * factor};
+  return {meeting * factor, latency * factor,  transfer * factor,
+          sharing * factor, messages * factor, reduction * factor};
 }
 
 std::string describe(const Spent& spent) {
-  std::array<std::pair<double, std::string_view>, 5> parts{{{spent.latency, "latency"},
+  std::array<std::pair<double, std::string_view>, 6> parts{{{spent.meeting, "meeting"},
+                                                            {spent.latency, "latency"},
                                                             {spent.transfer, "transfer"},
                                                             {spent.sharing, "sharing links"},
                                                             {spent.messages, "messages"},

@@ -1,0 +1,169 @@
+#include "bench/link_cases.h"
+
+#include <algorithm>
+
+#include "tutti/engine/hub.h"
+
+namespace bench {
+namespace {
+
+using tutti::plan::Algorithm;
+using tutti::plan::Op;
+
+struct Kind {
+  Op op;
+  Algorithm algorithm;
+  unsigned chunks = 1;
+  unsigned leaders = 1;
+};
+
+/// How many ranks of a host take part: in one set, and in the other.
+std::vector<int> calibrated_counts(const Ranks& ranks) {
+  std::vector<int> counts;
+  for (int count = ranks.hosts > 1 ? 1 : 2; count <= ranks.of_host; count *= 2) {
+    if (count < ranks.of_host || ranks.of_host <= 4) {
+      counts.push_back(count);
+    }
+  }
+  return counts;
+}
+
+std::vector<int> compared_counts(const Ranks& ranks) {
+  const auto calibrated = calibrated_counts(ranks);
+  std::vector<int> counts;
+  for (int count = 3; count < ranks.of_host; count *= 2) {
+    counts.push_back(count);
+  }
+  if (std::find(calibrated.begin(), calibrated.end(), ranks.of_host) == calibrated.end()) {
+    counts.push_back(ranks.of_host);
+  }
+  return counts.empty() ? std::vector{ranks.of_host} : counts;  // too few for others: then other sizes have to do
+}
+
+std::vector<LinkCase> all_of(const Ranks& ranks, const std::vector<int>& counts, const std::vector<Kind>& kinds,
+                             const std::vector<std::size_t>& sizes) {
+  std::vector<LinkCase> cases;
+  for (const auto count : counts) {
+    for (const auto& kind : kinds) {
+      if (kind.algorithm == Algorithm::hybrid && (ranks.hosts == 1 || static_cast<int>(kind.leaders) > count)) {
+        continue;
+      }
+      LinkCase one;
+      one.hosts = ranks.hosts;
+      one.plan.ranks_of_host = count;
+      one.plan.request = {
+          .op = kind.op, .algorithm = kind.algorithm, .ranks = ranks.hosts * count, .chunks = kind.chunks};
+      if (kind.algorithm == Algorithm::hybrid) {
+        one.plan.request.leaders = kind.leaders;
+        for (int host = 0; host < ranks.hosts; ++host) {
+          auto& members = one.plan.request.hosts.emplace_back();
+          for (int i = 0; i < count; ++i) {
+            members.push_back(tutti::Rank{host * count + i});
+          }
+        }
+      }
+      for (const auto bytes : sizes) {
+        one.plan.bytes = bytes;
+        cases.push_back(one);
+      }
+    }
+  }
+  return cases;
+}
+
+constexpr std::size_t kKi = 1024;
+constexpr std::size_t kMi = 1024 * kKi;
+
+}  // namespace
+
+std::vector<tutti::Rank> LinkCase::members(const Ranks& ranks) const {
+  std::vector<tutti::Rank> members;
+  for (int host = 0; host < hosts; ++host) {
+    for (int i = 0; i < plan.ranks_of_host; ++i) {
+      members.push_back(tutti::Rank{host * ranks.of_host + i});
+    }
+  }
+  return members;
+}
+
+tutti::plan::Network guess_network(const Ranks& ranks, int cores_of_host) {
+  using tutti::engine::HubLayout;
+  constexpr int kMany = 64;  // ranks whose rings take as much memory as they may
+  tutti::plan::Network network;
+  network.name = ranks.hosts == 1 ? "this host" : "these hosts";
+  network.processors = {.cores = cores_of_host,
+                        .copy = 2e10,
+                        .reduce = 5e10,
+                        .sum = 2.5e10,
+                        .combine_seconds = 2e-8,
+                        .step_seconds = 2e-8,
+                        .memory = 6e10};
+  double factor = 1;
+  for (const auto bytes : {16 * kKi, 64 * kKi, 256 * kKi, kMi, 4 * kMi, 16 * kMi, 64 * kMi}) {
+    network.processors.slowdown.push_back({static_cast<double>(bytes), factor});
+    factor *= 1.1;
+  }
+  network.levels.push_back({.name = "host",
+                            .members = ranks.of_host,
+                            .latency = 1e-7,
+                            .send = {5e-8, 1e-10},
+                            .receive = {5e-8, 1e-10},
+                            .ring = {.bytes = HubLayout::for_ranks(2).link_bytes,
+                                     .host_bytes = HubLayout::for_ranks(kMany).link_bytes * kMany * kMany,
+                                     .seconds = 3e-7},
+                            .meeting = {3e-7, 5e-8}});
+  if (ranks.hosts > 1) {
+    network.levels.push_back({.name = "hosts",
+                              .latency = 5e-6,
+                              .send = {3e-6, 3e-10},
+                              .receive = {3e-6, 3e-10},
+                              .ring = {.bytes = 256 * kKi, .seconds = 2e-6},
+                              .meeting = {1e-5, 1e-6},
+                              .link = 5e8});
+  }
+  return network;
+}
+
+std::vector<LinkCase> calibration_cases(const Ranks& ranks) {
+  const std::vector<Kind> kinds{{Op::all_reduce, Algorithm::ring},    {Op::all_reduce, Algorithm::ring, 8},
+                                {Op::all_reduce, Algorithm::direct},  {Op::all_reduce, Algorithm::recursive_doubling},
+                                {Op::all_reduce, Algorithm::tree, 8}, {Op::all_reduce, Algorithm::hybrid},
+                                {Op::all_gather, Algorithm::direct},  {Op::reduce_scatter, Algorithm::ring},
+                                {Op::broadcast, Algorithm::binomial}};
+  const auto counts = calibrated_counts(ranks);
+  auto sizes = std::vector{256 * std::size_t{1}, 4 * kKi, 32 * kKi, 256 * kKi, kMi, 4 * kMi};
+  if (ranks.hosts == 1) {
+    sizes.push_back(24 * kMi);
+  }
+  auto cases = all_of(ranks, counts, {kinds.front()}, {0});  // meets, and no more
+  for (auto& one : all_of(ranks, counts, kinds, sizes)) {
+    cases.push_back(std::move(one));
+  }
+  return cases;
+}
+
+std::vector<LinkCase> comparison_cases(const Ranks& ranks) {
+  auto sizes = std::vector{kKi, 16 * kKi, 128 * kKi, 512 * kKi, 2 * kMi};
+  if (ranks.hosts == 1) {
+    sizes.push_back(12 * kMi);
+  }
+  return all_of(ranks, compared_counts(ranks),
+                {{Op::all_reduce, Algorithm::ring},
+                 {Op::all_reduce, Algorithm::ring, 4},
+                 {Op::all_reduce, Algorithm::tree, 4},
+                 {Op::all_reduce, Algorithm::tree, 16},
+                 {Op::all_reduce, Algorithm::double_tree, 4},
+                 {Op::all_reduce, Algorithm::recursive_doubling},
+                 {Op::all_reduce, Algorithm::recursive_doubling, 4},
+                 {Op::all_reduce, Algorithm::halving_doubling},
+                 {Op::all_reduce, Algorithm::one_shot},
+                 {Op::all_reduce, Algorithm::direct},
+                 {Op::all_reduce, Algorithm::hybrid, 4},
+                 {Op::all_reduce, Algorithm::hybrid, 1, 2},
+                 {Op::all_gather, Algorithm::ring},
+                 {Op::reduce_scatter, Algorithm::direct},
+                 {Op::broadcast, Algorithm::tree, 4}},
+                sizes);
+}
+
+}  // namespace bench

@@ -1,0 +1,32 @@
+#pragma once
+// Which plans `tutti bench --links` times: some that a network's figures are found by, and others, of other sizes and
+// numbers of ranks, to see how far these can be trusted. Pure.
+
+#include <cstddef>
+#include <vector>
+
+#include "tutti/plan/calibrate.h"
+
+namespace bench {
+
+/// The ranks at hand, which fill hosts in order.
+struct Ranks {
+  int hosts = 1;
+  int of_host = 2;
+};
+
+/// One that is run by some of the ranks: as many of each host, the first ones.
+struct LinkCase {
+  tutti::plan::TimedPlan plan;
+  int hosts = 1;
+
+  std::vector<tutti::Rank> members(const Ranks& ranks) const;
+};
+
+/// What calibration begins with: a network of these ranks, with figures of the right order.
+tutti::plan::Network guess_network(const Ranks& ranks, int cores_of_host);
+
+std::vector<LinkCase> calibration_cases(const Ranks& ranks);
+std::vector<LinkCase> comparison_cases(const Ranks& ranks);
+
+}  // namespace bench

@@ -1,0 +1,85 @@
+#include "bench/link_report.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "tutti/plan/network_json.h"
+#include "tutti/plan/price_map.h"
+
+namespace bench {
+namespace {
+
+using nlohmann::ordered_json;
+
+std::string title_of(const tutti::plan::Request& request) {
+  const bool hybrid = request.algorithm == tutti::plan::Algorithm::hybrid;
+  return fmt::format("{} {}{}/{}", to_string(request.op), to_string(request.algorithm),
+                     hybrid ? fmt::format("@{}", request.leaders) : "", request.chunks);
+}
+
+ordered_json to_json(const std::vector<LinkLine>& lines) {
+  auto plans = ordered_json::array();
+  for (const auto& line : lines) {
+    const auto& plan = line.timed.plan;
+    plans.push_back({{"op", to_string(plan.request.op)},
+                     {"algorithm", to_string(plan.request.algorithm)},
+                     {"chunks", plan.request.chunks},
+                     {"leaders", plan.request.leaders},
+                     {"hosts", line.timed.hosts},
+                     {"ranks_of_host", plan.ranks_of_host},
+                     {"bytes", plan.bytes},
+                     {"seconds", plan.seconds},
+                     {"simulated_seconds", line.simulated}});
+  }
+  const auto errors = errors_of(lines);
+  return {{"median_error", errors.median}, {"worst_error", errors.worst}, {"plans", std::move(plans)}};
+}
+
+}  // namespace
+
+std::vector<LinkLine> compare(const std::vector<LinkCase>& cases, const tutti::plan::Network& network) {
+  std::vector<LinkLine> lines;
+  for (const auto& one : cases) {
+    lines.push_back({one, tutti::plan::simulated_seconds(one.plan, network).value()});
+  }
+  return lines;
+}
+
+LinkErrors errors_of(const std::vector<LinkLine>& lines) {
+  std::vector<double> errors;
+  for (const auto& line : lines) {
+    errors.push_back(std::abs(line.error()));
+  }
+  std::sort(errors.begin(), errors.end());
+  return errors.empty() ? LinkErrors{} : LinkErrors{errors[errors.size() / 2], errors.back()};
+}
+
+std::string table(const std::string& title, const std::vector<LinkLine>& lines) {
+  auto text = fmt::format("{}\n{:<34} {:>5} {:>10} {:>10} {:>10} {:>7}\n", title, "plan", "ranks", "bytes", "measured",
+                          "simulated", "error");
+  for (const auto& line : lines) {
+    const auto& plan = line.timed.plan;
+    text += fmt::format(
+        "{:<34} {:>5} {:>10} {:>10} {:>10} {:>+6.0f}%\n", plan.bytes == 0 ? "ranks meet" : title_of(plan.request),
+        plan.request.ranks, tutti::plan::bytes_text(static_cast<double>(plan.bytes)),
+        tutti::plan::seconds_text(plan.seconds), tutti::plan::seconds_text(line.simulated), 100 * line.error());
+  }
+  const auto errors = errors_of(lines);
+  return text + fmt::format("{} plans: median error {:.1f} %, worst {:.1f} %\n", lines.size(), 100 * errors.median,
+                            100 * errors.worst);
+}
+
+std::string to_json(const tutti::plan::Network& network, const std::vector<LinkLine>& calibration,
+                    const std::vector<LinkLine>& comparison) {
+  ordered_json json{{"network", ordered_json::parse(tutti::plan::to_json(network))},
+                    {"calibration", to_json(calibration)}};
+  if (!comparison.empty()) {
+    json["comparison"] = to_json(comparison);
+  }
+  return json.dump(1);
+}
+
+}  // namespace bench

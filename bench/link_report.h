@@ -1,0 +1,33 @@
+#pragma once
+// What `tutti bench --links` tells: a table or JSON.
+
+#include <string>
+#include <vector>
+
+#include "bench/link_cases.h"
+
+namespace bench {
+
+/// How far simulated times are from measured ones.
+struct LinkErrors {
+  double median = 0;  ///< of their relative sizes
+  double worst = 0;
+};
+
+/// A plan that was timed, and what it should take.
+struct LinkLine {
+  LinkCase timed;
+  double simulated = 0;  ///< seconds
+
+  double error() const { return simulated / timed.plan.seconds - 1; }
+};
+
+std::vector<LinkLine> compare(const std::vector<LinkCase>& cases, const tutti::plan::Network& network);
+LinkErrors errors_of(const std::vector<LinkLine>& lines);
+
+std::string table(const std::string& title, const std::vector<LinkLine>& lines);
+/// The network, all that was timed, and the errors of both parts.
+std::string to_json(const tutti::plan::Network& network, const std::vector<LinkLine>& calibration,
+                    const std::vector<LinkLine>& comparison);
+
+}  // namespace bench

@@ -1,0 +1,124 @@
+#include "bench/links.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <string_view>
+
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+
+#include "bench/link_report.h"
+#include "bench/link_timer.h"
+#include "tutti/plan/network_json.h"
+
+namespace bench {
+namespace {
+
+struct LinkOptions {
+  bool compare = false;
+  bool json = false;
+  std::string out;  // empty: the network is printed
+  int rounds = 3;
+  int cores = static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));  // of a host
+  Options timing = {.seconds_per_size = 0.03, .min_iterations = 5};
+};
+
+LinkOptions parse(int count, char** words) {
+  LinkOptions options;
+  for (int i = 1; i < count; ++i) {
+    const std::string_view word = words[i];
+    const bool has_value = i + 1 < count;
+    if (word == "--compare") {
+      options.compare = true;
+    } else if (word == "--json") {
+      options.json = true;
+    } else if (word == "--out" && has_value) {
+      options.out = words[++i];
+    } else if (word == "--rounds" && has_value) {
+      options.rounds = std::max(1, number_of<int>(words[++i], word));
+    } else if (word == "--cores" && has_value) {
+      options.cores = number_of<int>(words[++i], word);
+    } else if (word == "--seconds-per-size" && has_value) {
+      options.timing.seconds_per_size = number_of<double>(words[++i], word);
+    } else if (word != "--links") {
+      fail(fmt::format("--links: no option '{}'", word));
+    }
+  }
+  return options;
+}
+
+/// In rounds, since what else a machine does comes and goes.
+void time_all(LinkTimer& timer, const LinkOptions& options, std::vector<LinkCase>& cases) {
+  std::vector<std::vector<double>> times(cases.size());
+  for (int round = 0; round < options.rounds; ++round) {
+    for (std::size_t i = 0; i < cases.size(); ++i) {
+      times[i].push_back(timer.time(cases[i]));
+    }
+  }
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    std::sort(times[i].begin(), times[i].end());
+    cases[i].plan.seconds = times[i][times[i].size() / 2];
+  }
+}
+
+int report(const LinkOptions& options, const tutti::plan::Network& network, const std::vector<LinkCase>& calibration,
+           const std::vector<LinkCase>& comparison) {
+  const auto known = compare(calibration, network);
+  const auto others = compare(comparison, network);
+  if (!options.out.empty()) {
+    std::ofstream file(options.out);
+    file << tutti::plan::to_json(network);
+    if (!file.flush()) {
+      std::fputs(fmt::format("bench: cannot write the network to {}\n", options.out).c_str(), stderr);
+      return 1;
+    }
+  }
+  if (options.json) {
+    fmt::print("{}\n", to_json(network, known, others));
+    return 0;
+  }
+  fmt::print("{}\n", table("Calibrated by", known));
+  if (!others.empty()) {
+    fmt::print("{}\n", table("Compared with others", others));
+  }
+  if (options.out.empty()) {
+    fmt::print("{}", tutti::plan::to_json(network));
+  }
+  return 0;
+}
+
+}  // namespace
+
+bool wants_links(int count, char** words) {
+  return std::any_of(words, words + count, [](std::string_view word) { return word == "--links"; });
+}
+
+int links_main(int count, char** words) {
+  const auto options = parse(count, words);
+  const auto world = tutti::init();
+  at::set_num_threads(1);
+  LinkTimer timer(world, options.timing);
+  if (world.size() == 1) {
+    fail("--links: one rank has nobody to talk to");
+  }
+  auto calibration = calibration_cases(timer.ranks());
+  auto comparison = options.compare ? comparison_cases(timer.ranks()) : std::vector<LinkCase>();
+  time_all(timer, options, calibration);
+  time_all(timer, options, comparison);
+  if (world.rank() != tutti::Rank{0}) {
+    return 0;
+  }
+  std::vector<tutti::plan::TimedPlan> timed;
+  for (const auto& one : calibration) {
+    timed.push_back(one.plan);
+  }
+  const auto network = tutti::plan::calibrate(guess_network(timer.ranks(), options.cores), timed);
+  if (!network) {
+    fail(network.error().message);
+  }
+  return report(options, network.value(), calibration, comparison);
+}
+
+}  // namespace bench

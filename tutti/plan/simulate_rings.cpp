@@ -1,0 +1,105 @@
+// Messages that go through rings: in portions, as there is room and processors have their turn.
+#include <algorithm>
+#include <utility>
+
+#include "tutti/plan/simulation.h"
+
+namespace tutti::plan {
+
+void Simulation::put_in_ring(std::uint32_t event) {
+  auto& state = steps_[event];
+  if (state.earlier != kNone) {
+    state.ring = steps_[state.earlier].ring;
+    return;
+  }
+  if (steps_[state.other].ring == kNone) {
+    steps_[state.other].ring = static_cast<std::uint32_t>(rings_.size());
+    rings_.emplace_back();
+  }
+  state.ring = steps_[state.other].ring;
+  (is_send(event) ? rings_[state.ring].sender : rings_[state.ring].receiver) = event;
+}
+
+void Simulation::move_on(std::uint32_t number) {
+  auto& ring = rings_[number];
+  skip_empty(ring);
+  for (const auto event : {ring.sender, ring.receiver}) {
+    if (event != kNone && steps_[event].begun && !steps_[event].asked && can_move(event)) {
+      steps_[event].asked = true;
+      enqueue(event);
+    }
+  }
+}
+
+std::size_t Simulation::take_portion(std::uint32_t event) {
+  auto& state = steps_[event];
+  auto& ring = rings_[state.ring];
+  const auto rest = state.bytes - state.moved;
+  if (is_send(event)) {
+    const auto portion = std::min<std::size_t>(rest, level_of(event).ring.bytes - ring.taken);
+    ring.taken += portion;
+    return portion;
+  }
+  const auto portion = std::min(rest, ring.there);
+  ring.there -= portion;
+  return portion;
+}
+
+bool Simulation::finish_portion(std::uint32_t event, std::size_t portion) {
+  auto& state = steps_[event];
+  auto& ring = rings_[state.ring];
+  const bool sends = is_send(event);
+  auto& turn = sends ? ring.sender : ring.receiver;
+  state.asked = false;
+  state.moved += portion;
+  if (sends) {
+    ring.written += portion;
+    cross(event);
+  } else {
+    ring.taken -= portion;
+  }
+  if (state.moved < state.bytes) {
+    move_on(state.ring);
+    return false;
+  }
+  turn = state.later;
+  finish_step(event);
+  skip_empty(ring);
+  const bool goes_on = turn != kNone && steps_[turn].begun && can_move(turn);
+  if (goes_on) {
+    steps_[turn].asked = true;
+    start_portion(turn, 0);
+  }
+  move_on(state.ring);
+  return goes_on;
+}
+
+void Simulation::cross(std::uint32_t event) {
+  auto& ring = rings_[steps_[event].ring];
+  if (!ring.crossing && ring.written > 0) {
+    ring.crossing = true;
+    cross_links(event, std::exchange(ring.written, 0));
+  }
+}
+
+bool Simulation::can_move(std::uint32_t event) const {
+  const auto& ring = rings_[steps_[event].ring];
+  return is_send(event) ? ring.taken < level_of(event).ring.bytes : ring.there > 0;
+}
+
+void Simulation::skip_empty(Ring& ring) const {
+  for (auto* turn : {&ring.sender, &ring.receiver}) {
+    while (*turn != kNone && steps_[*turn].bytes == 0) {
+      *turn = steps_[*turn].later;
+    }
+  }
+}
+
+void Simulation::start_portion(std::uint32_t event, double turning) {
+  const auto portion = take_portion(event);
+  auto work = work_of(event, static_cast<double>(portion));
+  work.seconds += turning;
+  start_work(event, portion, work);
+}
+
+}  // namespace tutti::plan

@@ -101,7 +101,7 @@ TEST(PlanCostCommand, RefusesWithASentence) {
            {{"--topology", fat, "--ranks", "16385"}, "--ranks 16385: network 'fat tree': 16385 ranks"},
            {{"--topology", fat, "--ranks", "0"}, "--ranks 0"},
            {{"--topology", fat, "--bytes", "25Mo"}, "--bytes: '25Mo' is no size such as"},
-           {{"--topology", fat, "--bytes", "-3"}, "--bytes -3"},
+           {{"--topology", fat, "--bytes", "-3"}, "--bytes: '-3' is no size"},
            {{"--topology", fat, "--op", "sum"}, "no operation 'sum'"},
            {{"--topology", fat, "--algorithm", "rong"}, "no algorithm 'rong'"},
            {{"--topology", fat, "--algorithm", "ring", "--op", "gather"}, "no ring for gather"},

@@ -141,10 +141,13 @@ class PendingRequests final : public Requests {
         MPI_Cancel(&requests_[i]);
       }
     }
-    constexpr std::chrono::milliseconds kMoment{200};
-    const auto end = std::chrono::steady_clock::now() + kMoment;
+    // Who sends gives a little, too, or whoever waits for the rest of a message would do so in vain.
+    constexpr std::chrono::milliseconds kLittle{30};
+    constexpr std::chrono::milliseconds kMoment{100};
+    const auto begin = std::chrono::steady_clock::now();
     std::vector<Over> over;
-    while (writing() && poll(over) == MPI_SUCCESS && std::chrono::steady_clock::now() < end) {
+    while (!requests_.empty() && poll(over) == MPI_SUCCESS &&
+           std::chrono::steady_clock::now() - begin < (writing() ? kMoment : kLittle)) {
     }
     const bool safe = !writing();
     for (std::size_t i = 0; i < requests_.size(); ++i) {

@@ -10,6 +10,10 @@ namespace {
 using tutti::plan::Algorithm;
 using tutti::plan::Op;
 
+constexpr std::size_t kKi = 1024;
+constexpr std::size_t kMi = 1024 * kKi;
+constexpr std::size_t kShortestChunk = kKi;  // nobody would have less in a message of several
+
 struct Kind {
   Op op;
   Algorithm algorithm;
@@ -62,17 +66,17 @@ std::vector<LinkCase> all_of(const Ranks& ranks, const std::vector<int>& counts,
           }
         }
       }
+      const auto pieces = tutti::plan::shape_of(one.plan.request).value().pieces;
       for (const auto bytes : sizes) {
         one.plan.bytes = bytes;
-        cases.push_back(one);
+        if (kind.chunks == 1 || bytes >= pieces * kShortestChunk) {
+          cases.push_back(one);
+        }
       }
     }
   }
   return cases;
 }
-
-constexpr std::size_t kKi = 1024;
-constexpr std::size_t kMi = 1024 * kKi;
 
 }  // namespace
 
@@ -117,7 +121,7 @@ tutti::plan::Network guess_network(const Ranks& ranks, int cores_of_host) {
                               .latency = 5e-6,
                               .send = {3e-6, 3e-10},
                               .receive = {3e-6, 3e-10},
-                              .ring = {.bytes = 256 * kKi, .seconds = 2e-6},
+                              .ring = {.bytes = 4 * kMi, .seconds = 2e-6},  // what sockets hold
                               .meeting = {1e-5, 1e-6},
                               .link = 5e8});
   }

@@ -43,13 +43,19 @@ struct Timed {
   const TimedPlan* timed;
 };
 
+/// With the ranks that took part on each host.
+Result<Simulated> simulate_timed(const Plan& plan, const TimedPlan& timed, Network network) {
+  if (timed.ranks_of_host > 0) {
+    network.levels[0].members = timed.ranks_of_host;
+  }
+  return simulate(plan, timed.bytes, network);
+}
+
 /// Logarithms of simulated over measured.
 Numbers errors_of(const Network& network, std::span<const Timed> plans) {
   Numbers errors;
   for (const auto& [plan, timed] : plans) {
-    auto these = network;
-    these.levels[0].members = timed->ranks_of_host > 0 ? timed->ranks_of_host : network.levels[0].members;
-    const auto seconds = simulate(plan, timed->bytes, these).value().seconds;
+    const auto seconds = simulate_timed(plan, *timed, network).value().seconds;
     errors.push_back(std::log(std::max(seconds, 1e-12) / timed->seconds));
   }
   return errors;
@@ -169,9 +175,7 @@ Result<double> simulated_seconds(const TimedPlan& timed, const Network& network)
   if (!plan) {
     return plan.error();
   }
-  auto these = network;
-  these.levels[0].members = timed.ranks_of_host > 0 ? timed.ranks_of_host : network.levels[0].members;
-  const auto simulated = simulate(plan.value(), timed.bytes, these);
+  const auto simulated = simulate_timed(plan.value(), timed, network);
   return simulated ? Result<double>(simulated.value().seconds) : simulated.error();
 }
 
@@ -186,8 +190,13 @@ Result<Network> calibrate(const Network& guess, std::span<const TimedPlan> plans
     }
     all.push_back({build(timed.request).value(), &timed});
   }
-  auto copy = guess;
-  return moved(guess, Search(guess, all, figures_of(copy).size()).run());
+  auto found = guess;
+  found = moved(guess, Search(guess, all, figures_of(found).size()).run());
+  found.processors.source = "calibrated";
+  for (auto& level : found.levels) {
+    level.source = "calibrated";
+  }
+  return found;
 }
 
 }  // namespace tutti::plan

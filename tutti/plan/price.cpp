@@ -122,7 +122,7 @@ Status check_both(const Request& request, const Network& network) {
 
 /// The network as this plan sees it, whose bytes may not stay in caches.
 Fabric fabric_for(const Request& request, std::size_t bytes, const Network& network) {
-  const Fabric plain(network, request.ranks);
+  Fabric plain(network, request.ranks);
   if (network.processors.slowdown.empty()) {
     return plain;
   }

@@ -228,13 +228,11 @@ void Simulation::finish_phase(Begun over) {
   auto& state = steps_[event];
   switch (over.phase) {
     case Phase::work:
-      if (state.bytes == 0) {
-        finish_step(event);
-      } else if (state.ring != kNone) {
+      if (state.bytes > 0 && state.ring != kNone) {
         if (finish_portion(event, over.bytes)) {
           return;
         }
-      } else if (!is_send(event)) {
+      } else if (state.bytes == 0 || !is_send(event)) {
         finish_step(event);
       } else {
         state.sent = true;

@@ -36,6 +36,16 @@ class Contender {
   }
 };
 
+/// Of those that took turns: turn by turn, since what else a machine does comes and goes.
+double ratio(const Contender& one, const Contender& other) {
+  std::vector<double> ratios;
+  for (std::size_t i = 0; i < std::min(one.samples.size(), other.samples.size()); ++i) {
+    ratios.push_back(one.samples[i] / other.samples[i]);
+  }
+  std::sort(ratios.begin(), ratios.end());
+  return percentile(ratios, 0.5);
+}
+
 /// Times contenders for one operation on one size. All ranks come to the same times, and so to the same decisions.
 class Contest {
  public:
@@ -66,8 +76,7 @@ class Contest {
   }
 
   /// Those that are not hopeless.
-  std::vector<Contender*> enter_all(std::vector<Contender>& all) {
-    constexpr double kHopeless = 4;
+  std::vector<Contender*> enter_all(std::vector<Contender>& all, double hopeless) {
     std::vector<Contender*> left;
     double best = 1e300;
     for (auto& each : all) {
@@ -75,7 +84,7 @@ class Contest {
       left.push_back(&each);
       best = std::min(best, each.calm_time());
     }
-    std::erase_if(left, [&](const Contender* each) { return each->calm_time() > kHopeless * best; });
+    std::erase_if(left, [&](const Contender* each) { return each->calm_time() > hopeless * best; });
     for (auto* const each : left) {
       each->samples.clear();  // one by one they took longer
     }
@@ -167,7 +176,8 @@ class Tuner {
       choices.push_back(choice);
       all.emplace_back(tutti::plan::text_of(choice));
     }
-    auto left = contest.enter_all(all);
+    constexpr double kHopeless = 4;  // times the quickest
+    auto left = contest.enter_all(all, kHopeless);
     contest.compete(left, options_.seconds_per_size / 2, 1.5);
     contest.compete(left, options_.seconds_per_size / 2, 1.1);
     TriedSize tried{.bytes = trial.block, .tried = {}};
@@ -189,11 +199,16 @@ class Tuner {
       all.emplace_back(tutti::plan::text_of(other.choice));
     }
     Contest contest(world_, group_, grid.op, trial);
-    auto turns = contest.enter_all(all);
     constexpr double kAny = 1e9;  // nobody drops out
+    auto turns = contest.enter_all(all, kAny);
     contest.compete(turns, options_.seconds_per_size, kAny);
     std::erase(turns, &all[0]);
     const auto* const best = *Contest::quickest(turns);
+    double behind = 1;
+    for (const auto* const each : turns) {
+      behind = std::max(behind, ratio(all[0], *each));
+    }
+    grid.behind.push_back(behind);
     grid.chosen.push_back(all[0].time() * 1e-6);
     grid.best.push_back(best->time() * 1e-6);
     grid.best_names.push_back(best->choices);
@@ -244,13 +259,7 @@ int keep(const std::vector<Grid>& grids, const TuneOptions& options) {
 
 }  // namespace
 
-double Grid::worst() const {
-  double worst = 1;
-  for (std::size_t i = 0; i < chosen.size(); ++i) {
-    worst = std::max(worst, chosen[i] / best[i]);
-  }
-  return worst;
-}
+double Grid::worst() const { return *std::max_element(behind.begin(), behind.end()); }
 
 int tune(const tutti::Group& group, const TuneOptions& options) {
   if (group.shape().empty() || group.size() < 2) {

@@ -26,6 +26,7 @@ struct Grid {
   std::string shape;  ///< of the group
   std::vector<tutti::plan::TriedSize> sizes = {};
   tutti::plan::Choices choices = {};
+  std::vector<double> behind = {};  ///< how much longer than the quickest that takes, in turns with it: 1 is as long
   std::vector<double> chosen = {};  ///< seconds by size, measured again
   std::vector<double> best = {};    ///< of the quickest ones that were measured beside it
   std::vector<std::string> best_names = {};

@@ -56,9 +56,9 @@ std::string to_text(const Grid& grid) {
     }
     text += "\n";
   }
-  text += fmt::format("{:<{}}", "chosen / quickest, timed again", kName);
+  text += fmt::format("{:<{}}", "chosen to quickest, in turns", kName);
   for (std::size_t i = 0; i < grid.sizes.size(); ++i) {
-    text += fmt::format(" {:>9.3f}", grid.chosen[i] / grid.best[i]);
+    text += fmt::format(" {:>9.3f}", grid.behind[i]);
   }
   return text + fmt::format("\nchosen: {}\nat most {:.1f} % behind the quickest\n", grid.choices.text(),
                             (grid.worst() - 1) * 100);
@@ -78,7 +78,8 @@ std::string to_json(const std::vector<Grid>& grids) {
                        {"chosen", chosen_name(grid, grid.sizes[i].bytes)},
                        {"chosen_us", grid.chosen[i] * 1e6},
                        {"best", grid.best_names[i]},
-                       {"best_us", grid.best[i] * 1e6}});
+                       {"best_us", grid.best[i] * 1e6},
+                       {"behind", grid.behind[i]}});
     }
     all.push_back({{"op", grid.op},
                    {"memory", grid.memory},

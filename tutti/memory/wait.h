@@ -18,10 +18,7 @@ struct alignas(64) Bell {
 /// How to wait: spin while a peer is likely to be quick, then sleep. With more ranks than cores do not spin at all:
 /// the peer that is waited for needs the core.
 struct Patience {
-  /// A millisecond or so. Waking a sleeper takes a virtual machine 100 microseconds and more; if ranks spun for less,
-  /// one that overslept would have its peers fall asleep, and these the next ones, and nobody would find out of that
-  /// again.
-  int spins = 20'000;
+  int spins = 2000;
   /// How long to let others run before the sleep, where ranks share cores.
   std::chrono::microseconds yield_for = std::chrono::microseconds(0);
   /// How often a sleeper looks up to see whether its peers are still alive.

@@ -136,6 +136,16 @@ void Backend::choose(engine::Op op, const engine::OpChoices& choices) {
   throw_if_failed(progress_->run([&](engine::Engine& engine) { return engine.choose(op, choices); }));
 }
 
+std::vector<engine::Links::Sent> Backend::sent() {
+  refuse_forked();
+  std::vector<engine::Links::Sent> sent;
+  throw_if_failed(progress_->run([&](engine::Engine& engine) {
+    sent = engine.sent();
+    return Status();
+  }));
+  return sent;
+}
+
 void Backend::barrier_now(engine::CallSite where) {
   PreparedCall prepared("barrier");
   prepared.call.site = where;

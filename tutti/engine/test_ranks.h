@@ -44,6 +44,7 @@ class InSymmetricMemory final : public Engine {
   }
   plan::GroupShape shape() const override { return engine_->shape(); }
   Status choose(Op op, const OpChoices& choices) override { return engine_->choose(op, choices); }
+  std::vector<Links::Sent> sent() const override { return engine_->sent(); }
   void abort(const Error& why) override { engine_->abort(why); }
   std::optional<Error> broken() const override { return engine_->broken(); }
   bool on_own_thread() const override { return engine_->on_own_thread(); }

@@ -34,6 +34,7 @@ class ApartEngine final : public Engine {
 
   plan::GroupShape shape() const override { return {.engine = "apart", .hosts = {ranks()}}; }
   Status choose(Op op, const OpChoices&) override { return cannot(to_string(op)); }
+  std::vector<Links::Sent> sent() const override { return std::vector<Links::Sent>(static_cast<std::size_t>(ranks_)); }
   void send(Rank, std::uint64_t, ConstBlock, Deadline, Done done) override { done(cannot("send")); }
   void receive(Rank, std::uint64_t, Block, Deadline, Received received) override { received(cannot("receive")); }
 

@@ -67,6 +67,7 @@ class MpiEngine final : public Engine {
     return shape;
   }
   Status choose(Op op, const OpChoices& choices) override { return across_.choose(op, choices); }
+  std::vector<Links::Sent> sent() const override { return across_.sent(); }
 
   void send(Rank to, std::uint64_t tag, ConstBlock bytes, Deadline deadline, Done done) override {
     if (auto error = refused("send", "to", to)) {

@@ -89,11 +89,7 @@ engine::CallSite Backend::site() const {
 
 void Backend::check_possible(const PreparedCall& prepared) {
   throw_if_failed(engine::check_call(prepared.call, Rank{rank_}, size_));
-  auto& engine = progress_->engine();
-  if (!engine.can(prepared.call.op)) {
-    throw Exception({Code::unsupported, fmt::format("{}: the engine '{}' of this group cannot do that",
-                                                    engine::to_string(prepared.call.op), engine.name())});
-  }
+  throw_if_failed(progress_->engine().can(prepared.call.op));
 }
 
 /// Of a group that was shut down nothing is touched: `run` fails then, and checks the call, too.

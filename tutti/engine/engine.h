@@ -39,7 +39,8 @@ class Engine {
   virtual std::string_view name() const = 0;
   virtual Rank rank() const = 0;
   virtual int ranks() const = 0;
-  virtual bool can(Op op) const = 0;
+  /// Otherwise the error says what is missing.
+  virtual Status can(Op op) const = 0;
 
   /// How peers' memory is reached, and where symmetric memory comes from; null when ranks share none. It may outlive
   /// the engine.

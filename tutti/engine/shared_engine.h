@@ -28,7 +28,7 @@ class SharedEngine final : public Engine {
   std::string_view name() const override { return holder_->name(); }
   Rank rank() const override { return hub_.rank(); }
   int ranks() const override { return hub_.ranks(); }
-  bool can(Op) const override { return true; }
+  Status can(Op) const override { return {}; }
   std::shared_ptr<Reach> reach() const override { return holder_->reach(); }
   Status run(const Call& call, Deadline deadline) override { return collectives_.run(call, deadline); }
   plan::GroupShape shape() const override { return {.engine = std::string(name()), .hosts = {ranks()}}; }

@@ -16,14 +16,14 @@ class ApartEngine final : public Engine {
   Rank rank() const override { return rank_; }
   int ranks() const override { return ranks_; }
   std::shared_ptr<Reach> reach() const override { return nullptr; }
-  bool can(Op op) const override { return op == Op::barrier; }
+  Status can(Op op) const override { return op == Op::barrier ? Status() : Status(cannot(to_string(op))); }
 
   Status run(const Call& call, Deadline deadline) override {
     if (auto error = broken()) {
       return *error;
     }
-    if (!can(call.op)) {
-      return cannot(to_string(call.op));
+    if (auto possible = can(call.op); !possible) {
+      return possible;
     }
     auto met = meet(deadline);
     if (!met) {

@@ -41,7 +41,7 @@ class MpiEngine final : public Engine {
   std::string_view name() const override { return "mpi"; }
   Rank rank() const override { return wires_.me; }
   int ranks() const override { return members_.ranks(); }
-  bool can(Op) const override { return true; }
+  Status can(Op) const override { return {}; }
   /// Of this host's ranks: what is allocated there is quicker to add up.
   std::shared_ptr<Reach> reach() const override { return near_->reach(); }
 

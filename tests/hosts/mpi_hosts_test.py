@@ -100,6 +100,25 @@ class Conformance(OnHosts):
                      TUTTI_ALL_TO_ALL="library")
 
 
+class Traffic(OnHosts):
+    """What plans send between hosts is what their formulas say."""
+
+    def sends_as_it_should(self, folder, ranks, *words):
+        code, output = self.run_job(self.mpi(folder), ranks, [ARGUMENTS.traffic, *words])
+        self.assertEqual(code, 0, output)
+        self.assertIn(f" {'+'.join(map(str, ranks))}, blocks of", output)
+        self.assertIn("25 plans, 0 send something else than their formula says", output)
+
+    def test_inside_and_between_hosts(self):
+        self.sends_as_it_should("openmpi", (2, 2))
+        self.sends_as_it_should("mpich", (2, 2, 1))
+
+    def test_the_kernel_counts_as_much(self):
+        for folder, ranks in (("openmpi", (1, 1, 1)), ("mpich", (1, 1))):
+            with self.subTest(folder):
+                self.sends_as_it_should(folder, ranks, "--cable", "cable")
+
+
 class Trouble(OnHosts):
     ENDED = re.compile(r"rank (\d+): ended with ([a-z ]+) because of rank (-?\d+): (.*)")
 
@@ -221,6 +240,7 @@ if __name__ == "__main__":
     PARSER = argparse.ArgumentParser()
     PARSER.add_argument("--conformance", required=True)
     PARSER.add_argument("--across", required=True)
+    PARSER.add_argument("--traffic", required=True)
     PARSER.add_argument("--embedded", required=True)
     PARSER.add_argument("--mpi", default="")
     ARGUMENTS, REST = PARSER.parse_known_args()

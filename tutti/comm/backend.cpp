@@ -89,11 +89,7 @@ engine::CallSite Backend::site() const {
 
 void Backend::check_possible(const PreparedCall& prepared) {
   throw_if_failed(engine::check_call(prepared.call, Rank{rank_}, size_));
-  auto& engine = progress_->engine();
-  if (!engine.can(prepared.call.op)) {
-    throw Exception({Code::unsupported, fmt::format("{}: the engine '{}' of this group cannot do that",
-                                                    engine::to_string(prepared.call.op), engine.name())});
-  }
+  throw_if_failed(progress_->engine().can(prepared.call.op));
 }
 
 /// Of a group that was shut down nothing is touched: `run` fails then, and checks the call, too.
@@ -133,6 +129,16 @@ void Backend::run_now(engine::Op op, const at::Tensor& tensor, const Reduce& red
 
 void Backend::choose(engine::Op op, const engine::OpChoices& choices) {
   run_on_engine([&](engine::Engine& engine) { return engine.choose(op, choices); });
+}
+
+std::vector<engine::Links::Sent> Backend::sent() {
+  refuse_forked();
+  std::vector<engine::Links::Sent> sent;
+  throw_if_failed(progress_->run([&](engine::Engine& engine) {
+    sent = engine.sent();
+    return Status();
+  }));
+  return sent;
 }
 
 void Backend::barrier_now(engine::CallSite where) {

@@ -56,6 +56,9 @@ class Backend final : public c10d::Backend {
   const std::string& shape() const { return shape_; }
   /// By what an operation is run from now on; the same on every rank. Waits for what is under way. Throws.
   void choose(engine::Op op, const engine::OpChoices& choices);
+  /// By rank: what plans sent there so far. Waits for what is under way, and counts as an operation: all ranks ask
+  /// alike. Throws.
+  std::vector<engine::Links::Sent> sent();
 
   /// An operation on one tensor, done on this thread, without asking for memory. Throws what went wrong.
   void run_now(engine::Op op, const at::Tensor& tensor, const Reduce& reduce, Rank root, engine::CallSite where);

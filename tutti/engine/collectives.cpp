@@ -236,11 +236,14 @@ Status Collectives::check_notices(const Running& running) {
 }
 
 Status Collectives::check_marks(const Running& running) const {
-  for (std::size_t rank = 0; rank < ranks(); ++rank) {
-    if (hub_.notice(to_rank(rank), running.sequence()).plan != plan_) {
+  const auto first = hub_.notice(Rank{0}, running.sequence()).plan;
+  for (std::size_t rank = 1; rank < ranks(); ++rank) {
+    if (hub_.notice(to_rank(rank), running.sequence()).plan != first) {
+      const auto odd = hub_.name_of(to_rank(rank));
       return Error{Code::mismatch,
                    fmt::format("{}: rank {} runs it by another plan than rank {}: choose the same one on all ranks",
-                               running.doing.text(), to_int(hub_.name_of(to_rank(rank))), to_int(hub_.name_of(me())))};
+                               running.doing.text(), to_int(odd), to_int(hub_.name_of(Rank{0}))),
+                   odd};
     }
   }
   return {};

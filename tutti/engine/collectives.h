@@ -67,6 +67,9 @@ class Collectives {
   /// Has an operation run by a plan over links, or in another of the ways above than it would be.
   Status choose(Op op, const OpChoices& choices);
 
+  /// By rank: what plans sent there.
+  const std::vector<Links::Sent>& sent() const { return links_.sent(); }
+
  private:
   /// One call on its way, after its notice was posted.
   struct Running {

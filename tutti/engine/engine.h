@@ -5,10 +5,12 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "tutti/base/deadline.h"
 #include "tutti/base/error.h"
 #include "tutti/engine/call.h"
+#include "tutti/engine/links.h"
 #include "tutti/engine/planned.h"
 #include "tutti/engine/reach.h"
 
@@ -37,7 +39,8 @@ class Engine {
   virtual std::string_view name() const = 0;
   virtual Rank rank() const = 0;
   virtual int ranks() const = 0;
-  virtual bool can(Op op) const = 0;
+  /// Otherwise the error says what is missing.
+  virtual Status can(Op op) const = 0;
 
   /// How peers' memory is reached, and where symmetric memory comes from; null when ranks share none. It may outlive
   /// the engine.
@@ -53,6 +56,9 @@ class Engine {
   /// By what an operation is run from now on. The same on every rank, and not while one runs. Fails when one of them
   /// cannot be here, and changes nothing then.
   virtual Status choose(Op op, const OpChoices& choices) = 0;
+
+  /// By rank: what plans sent there so far. What is run in other ways is not counted. Not while something runs.
+  virtual std::vector<Links::Sent> sent() const = 0;
 
   /// Starts a message. The bytes must live until it is over. Any thread; does not block.
   virtual void send(Rank to, std::uint64_t tag, ConstBlock bytes, Deadline deadline, Done done) = 0;

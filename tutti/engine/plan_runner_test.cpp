@@ -8,8 +8,7 @@
 
 #include "tutti/engine/ring_links.h"
 #include "tutti/engine/test_ranks.h"
-#include "tutti/plan/algorithms.h"
-#include "tutti/plan/traffic.h"
+#include "tutti/plan/test_formula.h"
 
 namespace tutti::engine {
 namespace {
@@ -148,8 +147,7 @@ void expect_right(const Request& request, std::size_t count, std::size_t link_by
 }
 
 TEST(PlanRunner, EveryPlanOverRings) {
-  for (const auto op : {plan::Op::all_reduce, plan::Op::reduce_scatter, plan::Op::all_gather, plan::Op::broadcast,
-                        plan::Op::reduce, plan::Op::all_to_all, plan::Op::gather, plan::Op::scatter}) {
+  for (const auto op : plan::kEveryOp) {
     for (const auto algorithm : plan::algorithms_for(op)) {
       for (const int ranks : {1, 2, 3, 5}) {
         for (const std::size_t count : {1U, 3U, 1003U}) {
@@ -192,33 +190,49 @@ TEST(PlanRunner, AveragesAndMultiplies) {
   });
 }
 
-TEST(PlanRunner, TrafficIsWhatThePlanSays) {
-  for (const auto algorithm : plan::algorithms_for(plan::Op::all_reduce)) {
-    const auto request = some_request(plan::Op::all_reduce, algorithm, 4);
-    const auto made = plan::build(request).value();
-    const auto bytes = std::size_t{64} * made.shape.pieces;  // all pieces are equally long
-    const auto expected = plan::count_traffic(made);
-    std::vector<Links::Sent> all(4);
-    Ranks(4).run([&](Hub& hub) {
-      RingLinks links(hub);
-      std::vector<int> values(bytes / sizeof(int), 1);
-      Call call{.op = Op::all_reduce, .dtype = kernels::DType::int32};
-      call.in.push_back(bytes_of(values));
-      call.out.push_back(writable(values));
-      EXPECT_TRUE(runner_of(request, hub.rank()).run(call, links, doing_of(call, bytes), soon()));
-      for (const auto& sent : links.sent()) {
-        all[to_index(hub.rank())].messages += sent.messages;
-        all[to_index(hub.rank())].bytes += sent.bytes;
-      }
-    });
-    std::uint64_t total = 0;
-    std::uint64_t most_messages = 0;
-    for (const auto& sent : all) {
-      total += sent.bytes;
-      most_messages = std::max(most_messages, sent.messages);
+/// What really went over the links, by rank.
+std::vector<std::vector<Links::Sent>> sent_by(const Request& request, std::size_t count) {
+  std::vector<std::vector<Links::Sent>> all(static_cast<std::size_t>(request.ranks));
+  Ranks(request.ranks).run([&](Hub& hub) {
+    RingLinks links(hub);
+    Data data(request, hub.rank(), count);
+    const auto call = data.call(request);
+    EXPECT_TRUE(runner_of(request, hub.rank()).run(call, links, doing_of(call, count * sizeof(int)), soon()));
+    all[to_index(hub.rank())] = links.sent();
+  });
+  return all;
+}
+
+/// Of the ranks, and of the links, those over which most went.
+plan::Formula most_of(const std::vector<std::vector<Links::Sent>>& all, std::size_t block_bytes) {
+  plan::Formula most;
+  for (const auto& by_peer : all) {
+    Links::Sent sum;
+    for (const auto& sent : by_peer) {
+      sum.bytes += sent.bytes;
+      sum.messages += sent.messages;
+      most.on_a_link = std::max(most.on_a_link, static_cast<double>(sent.bytes) / static_cast<double>(block_bytes));
     }
-    EXPECT_DOUBLE_EQ(static_cast<double>(total), expected.total * static_cast<double>(bytes)) << to_string(algorithm);
-    EXPECT_EQ(most_messages, expected.most_messages) << to_string(algorithm);
+    most.sent = std::max(most.sent, static_cast<double>(sum.bytes) / static_cast<double>(block_bytes));
+    most.messages = std::max(most.messages, static_cast<std::uint32_t>(sum.messages));
+  }
+  return most;
+}
+
+TEST(PlanRunner, WhatIsSentIsTheFormula) {
+  for (const auto op : plan::kEveryOp) {
+    for (const auto algorithm : plan::algorithms_for(op)) {
+      for (const int ranks : {2, 3, 4, 6, 8}) {
+        const auto request = plan::on_two_hosts({.op = op, .algorithm = algorithm, .ranks = ranks, .root = Rank{1}});
+        const auto count = std::size_t{16} * plan::shape_of(request).value().pieces;  // all pieces are equally long
+        const auto measured = most_of(sent_by(request, count), count * sizeof(int));
+        const auto formula = plan::formula_of(request);
+        const auto what = fmt::format("{} {} of {} ranks", to_string(op), to_string(algorithm), ranks);
+        EXPECT_DOUBLE_EQ(measured.sent, formula.sent) << what;
+        EXPECT_DOUBLE_EQ(measured.on_a_link, formula.on_a_link) << what;
+        EXPECT_EQ(measured.messages, formula.messages) << what;
+      }
+    }
   }
 }
 

@@ -28,11 +28,12 @@ class SharedEngine final : public Engine {
   std::string_view name() const override { return holder_->name(); }
   Rank rank() const override { return hub_.rank(); }
   int ranks() const override { return hub_.ranks(); }
-  bool can(Op) const override { return true; }
+  Status can(Op) const override { return {}; }
   std::shared_ptr<Reach> reach() const override { return holder_->reach(); }
   Status run(const Call& call, Deadline deadline) override { return collectives_.run(call, deadline); }
   plan::GroupShape shape() const override { return {.engine = std::string(name()), .hosts = {ranks()}}; }
   Status choose(Op op, const OpChoices& choices) override { return collectives_.choose(op, choices); }
+  std::vector<Links::Sent> sent() const override { return collectives_.sent(); }
   void send(Rank to, std::uint64_t tag, ConstBlock bytes, Deadline deadline, Done done) override;
   void receive(Rank from, std::uint64_t tag, Block bytes, Deadline deadline, Received received) override;
   void abort(const Error& why) override { hub_.fail(why); }

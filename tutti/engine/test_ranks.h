@@ -34,7 +34,7 @@ class InSymmetricMemory final : public Engine {
   std::string_view name() const override { return engine_->name(); }
   Rank rank() const override { return engine_->rank(); }
   int ranks() const override { return engine_->ranks(); }
-  bool can(Op op) const override { return engine_->can(op); }
+  Status can(Op op) const override { return engine_->can(op); }
   std::shared_ptr<Reach> reach() const override { return engine_->reach(); }
   void send(Rank to, std::uint64_t tag, ConstBlock bytes, Deadline deadline, Done done) override {
     engine_->send(to, tag, bytes, deadline, std::move(done));
@@ -44,6 +44,7 @@ class InSymmetricMemory final : public Engine {
   }
   plan::GroupShape shape() const override { return engine_->shape(); }
   Status choose(Op op, const OpChoices& choices) override { return engine_->choose(op, choices); }
+  std::vector<Links::Sent> sent() const override { return engine_->sent(); }
   void abort(const Error& why) override { engine_->abort(why); }
   std::optional<Error> broken() const override { return engine_->broken(); }
   bool on_own_thread() const override { return engine_->on_own_thread(); }

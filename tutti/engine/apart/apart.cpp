@@ -16,14 +16,14 @@ class ApartEngine final : public Engine {
   Rank rank() const override { return rank_; }
   int ranks() const override { return ranks_; }
   std::shared_ptr<Reach> reach() const override { return nullptr; }
-  bool can(Op op) const override { return op == Op::barrier; }
+  Status can(Op op) const override { return op == Op::barrier ? Status() : Status(cannot(to_string(op))); }
 
   Status run(const Call& call, Deadline deadline) override {
     if (auto error = broken()) {
       return *error;
     }
-    if (!can(call.op)) {
-      return cannot(to_string(call.op));
+    if (auto possible = can(call.op); !possible) {
+      return possible;
     }
     auto met = meet(deadline);
     if (!met) {
@@ -34,6 +34,7 @@ class ApartEngine final : public Engine {
 
   plan::GroupShape shape() const override { return {.engine = "apart", .hosts = {ranks()}}; }
   Status choose(Op op, const OpChoices&) override { return cannot(to_string(op)); }
+  std::vector<Links::Sent> sent() const override { return std::vector<Links::Sent>(static_cast<std::size_t>(ranks_)); }
   void send(Rank, std::uint64_t, ConstBlock, Deadline, Done done) override { done(cannot("send")); }
   void receive(Rank, std::uint64_t, Block, Deadline, Received received) override { received(cannot("receive")); }
 

@@ -32,9 +32,9 @@ TEST(Apart, MeetsAgainAndAgain) {
 }
 
 TEST(Apart, SaysThatItCanDoNothingElse) {
-  const auto engine = make_apart_engine(rendezvous::make_local_store(), "world", Rank{0}, 2);
-  EXPECT_TRUE(engine->can(Op::barrier));
-  EXPECT_FALSE(engine->can(Op::all_reduce));
+  const auto engine = make_apart_engine(rendezvous::make_local_store(), "world", Rank{0}, 2, "no plugin");
+  EXPECT_TRUE(engine->can(Op::barrier).ok());
+  EXPECT_THAT(engine->can(Op::all_reduce).error().message, HasSubstr("no MPI between them (no plugin)"));
   const auto status = engine->run({.op = Op::all_reduce}, Deadline::after(seconds(1)));
   EXPECT_EQ(status.error().code, Code::unsupported);
   EXPECT_THAT(status.error().message, HasSubstr("group 'world' are on different hosts"));

@@ -140,9 +140,13 @@ std::uint32_t Across::mark_of(const Doing& doing, std::uint32_t plan) {
   return static_cast<std::uint32_t>(hash) | 1U;
 }
 
-/// They call different things. Which, they say in full: whatever each of them began with, this comes next for all.
+/// They call different things, or the same in different ways. Which, they say in full: whatever each of them began
+/// with, this comes next for all.
 Error Across::explain_near(const Running& running, const Error& first) {
-  const auto near = near_.agree(running.card(), {.whole = running.doing, .mark = 1}, running.deadline);
+  constexpr std::uint32_t kNothingChosen = 2;  // what was chosen has odd marks
+  const auto chosen = chosen_.mark(running.card().op);
+  const auto near = near_.agree(running.card(), {.whole = running.doing, .mark = chosen == 0 ? kNothingChosen : chosen},
+                                running.deadline);
   return near ? first : near.error();
 }
 

@@ -26,6 +26,9 @@ class Across {
 
   Status choose(Op op, const OpChoices& choices);
 
+  /// By rank: what went there over links.
+  const std::vector<Links::Sent>& sent() const { return links_.sent(); }
+
  private:
   struct Running {
     const Call& call;

@@ -41,7 +41,7 @@ class MpiEngine final : public Engine {
   std::string_view name() const override { return "mpi"; }
   Rank rank() const override { return wires_.me; }
   int ranks() const override { return members_.ranks(); }
-  bool can(Op) const override { return true; }
+  Status can(Op) const override { return {}; }
   /// Of this host's ranks: what is allocated there is quicker to add up.
   std::shared_ptr<Reach> reach() const override { return near_->reach(); }
 
@@ -68,6 +68,7 @@ class MpiEngine final : public Engine {
     return shape;
   }
   Status choose(Op op, const OpChoices& choices) override { return across_.choose(op, choices); }
+  std::vector<Links::Sent> sent() const override { return across_.sent(); }
 
   void send(Rank to, std::uint64_t tag, ConstBlock bytes, Deadline deadline, Done done) override {
     if (auto error = refused("send", "to", to)) {

@@ -1,0 +1,31 @@
+# tutti_mpi_of_wrapper(<mpicc> <include> <library>): the folder of mpi.h and the library that a compiler wrapper would use, or
+# empty ones. Nothing is remembered: another wrapper is asked anew.
+function(tutti_mpi_of_wrapper mpicc include library)
+  # Open MPI's wrapper knows the first form, MPICH's and Intel's the second.
+  foreach(question "--showme" "-show")
+    execute_process(COMMAND ${mpicc} ${question} OUTPUT_VARIABLE answer ERROR_QUIET RESULT_VARIABLE failed)
+    if(NOT failed)
+      break()
+    endif()
+  endforeach()
+  separate_arguments(words UNIX_COMMAND "${answer}")
+  foreach(letter I L l)
+    set(told_${letter} ${words})
+    list(FILTER told_${letter} INCLUDE REGEX "^-${letter}.")
+    list(TRANSFORM told_${letter} REPLACE "^-${letter}" "")
+  endforeach()
+  # Two MPIs may have their libraries in one folder, and one of them is libmpi.so there: which it is, the wrapper says.
+  list(FILTER told_l INCLUDE REGEX "^mpi(ch)?$")
+  # What a compiler finds by itself, wrappers do not name.
+  find_path(found_include mpi.h PATHS ${told_I} NO_DEFAULT_PATH NO_CACHE)
+  find_path(found_include mpi.h NO_CACHE)
+  find_library(found_library NAMES ${told_l} PATHS ${told_L} NO_DEFAULT_PATH NO_CACHE)
+  find_library(found_library NAMES ${told_l} NO_CACHE)
+  foreach(what include library)
+    if(NOT found_include OR NOT found_library)
+      set(found_${what} "")
+    endif()
+    string(REGEX REPLACE "/$" "" found "${found_${what}}")
+    set(${${what}} "${found}" PARENT_SCOPE)
+  endforeach()
+endfunction()

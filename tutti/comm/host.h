@@ -24,7 +24,7 @@ struct Hosts {
 /// Every rank says where it is and learns where the others are. `prefix` is used once per store. `tell`: what rank 0
 /// has to say to all; others' are not heard.
 Result<Hosts> exchange_hosts(rendezvous::Store& store, const std::string& prefix, Rank rank, int ranks,
-                               Deadline deadline, const std::string& tell = {});
+                             Deadline deadline, const std::string& tell = {});
 
 /// How MPI finds a rank, or why it has none.
 struct Whereabouts {

@@ -133,6 +133,13 @@ def store():
     assert group_store.add("count", 2) >= 2
 
 
+def several_hosts():
+    """The group's ranks are really not all here, and MPI joins them."""
+    names = [None] * dist.get_world_size()
+    dist.all_gather_object(names, os.uname().nodename)
+    assert len(set(names)) == 2, names
+
+
 def join():
     method = sys.argv[2] if len(sys.argv) > 2 else None
     dist.init_process_group(os.environ.get("TEST_BACKEND", "tutti"), init_method=method, timeout=timedelta(seconds=60))

@@ -1,9 +1,14 @@
 // What ranks on several hosts do when something goes wrong; each says how it ended, in one line. The first word names
 // what:
 //   sums            sums of many sizes and types, right to the last bit
+//   hard-sums SEED  reproducible sums of addends that are hard to add, divided over ranks by lot
+//   many            hundreds of sums that go inside of hosts after they went between them
 //   kill RANK       that rank dies in the middle, and the others' sums end with an error
 //   late RANK       that rank comes five seconds after a deadline of one
 //   mismatch RANK   that rank's tensor is longer; afterwards all go on
+//   choices RANK    those from that rank on have chosen other ways to add up; afterwards all go on
+//   message RANK    that rank gets a shorter message than it expects, while the others add up
+//   no-mpi          there is no MPI to add up with
 //   abort RANK      that rank gives up, while the others wait for it
 //   until-broken    sums without end, until something outside breaks them
 #include <csignal>
@@ -13,6 +18,7 @@
 #include <string>
 #include <thread>
 
+#include "tests/hosts/hard_sums.h"
 #include <tutti/tutti.h>
 
 namespace {
@@ -68,6 +74,39 @@ int sums(const tutti::World& world) {
   return 0;
 }
 
+int different_choices(const tutti::World& world, bool odd) {
+  const auto& group = world.group();
+  constexpr std::pair<const char*, const char*> kPairs[]{
+      {"tree", "ring"}, {"at_once", "ring/2"}, {"own", "library"}, {"in_slices", "at_once"}, {"own", "own,4Ki:direct"}};
+  for (const auto& [one, other] : kPairs) {
+    group.choose("all_reduce", odd ? other : one);
+    for (const std::int64_t count : {2, 1003, 100'003}) {
+      auto tensor = torch::ones({count});
+      if (expect_failure(world, [&] { group.all_reduce(tensor).wait(); }) != 0) {
+        say(world, std::string(one) + " and " + other + " went well with " + std::to_string(count));
+        return 1;
+      }
+    }
+  }
+  group.choose("all_reduce", "own");
+  return sums(world);
+}
+
+int short_message(const tutti::World& world, int who) {
+  const auto& group = world.group();
+  const auto rank = tutti::to_int(world.rank());
+  return expect_failure(world, [&] {
+    auto tensor = torch::ones({100});
+    group.barrier().wait();
+    if (rank == 0) {
+      group.send(tensor.narrow(0, 0, 10), tutti::Rank{who}).wait();
+    } else if (rank == who) {
+      group.receive(tensor, tutti::Rank{0}).wait();
+    }
+    group.all_reduce(tensor).wait();
+  });
+}
+
 int run(const tutti::World& world, const std::string& what, int who) {
   const auto& group = world.group();
   const bool me = tutti::to_int(world.rank()) == who;
@@ -77,6 +116,28 @@ int run(const tutti::World& world, const std::string& what, int who) {
   };
   if (what == "sums") {
     return sums(world);
+  }
+  if (what == "hard-sums") {
+    const auto wrong = tutti::tests::wrong_hard_sum(world, static_cast<unsigned>(who));
+    say(world, wrong.empty() ? "all sums right" : wrong);
+    return wrong.empty() ? 0 : 1;
+  }
+  if (what == "many") {
+    group.choose("all_reduce", "halving_doubling");
+    auto longer = torch::ones({40'009});
+    for (int i = 0; i < 500; ++i) {
+      group.all_reduce(longer, tutti::ReduceOp::max).wait();
+    }
+    return sums(world);
+  }
+  if (what == "choices") {
+    return different_choices(world, tutti::to_int(world.rank()) >= who);
+  }
+  if (what == "no-mpi") {
+    return expect_failure(world, [&] { group.all_reduce(tensor).wait(); });
+  }
+  if (what == "message") {
+    return short_message(world, who);
   }
   if (what == "kill") {
     return expect_failure(world, [&] {

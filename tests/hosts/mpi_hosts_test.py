@@ -47,8 +47,8 @@ class OnHosts(unittest.TestCase):
         return subprocess.Popen(mpi.command(self.cluster, ranks, program, variables, options), env=mpi.environment(),
                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
-    def run_job(self, mpi, ranks, program, options=(), **variables):
-        for attempt in range(2):
+    def run_job(self, mpi, ranks, program, options=(), attempts=2, **variables):
+        for attempt in range(attempts):
             job = self.start(mpi, ranks, program, options, **variables)
             try:
                 output, _ = job.communicate(timeout=150)
@@ -57,7 +57,7 @@ class OnHosts(unittest.TestCase):
                 output, _ = job.communicate()
                 self.fail(f"hangs: {output}")
             # After a job that was killed, Open MPI's start hangs once in some dozen times: before anything of ours begins.
-            if attempt == 0 and "the deadline passed in MPI_Init_thread" in output:
+            if attempt + 1 < attempts and "the deadline passed in MPI_Init_thread" in output:
                 print(f"{mpi.name} did not start, once more", file=sys.stderr)
                 self.cluster.end_all()
                 continue
@@ -94,6 +94,9 @@ class Conformance(OnHosts):
     def test_plans_of_every_operation(self):
         self.conform("mpich", (2, 1), TUTTI_REDUCE_SCATTER="ring", TUTTI_ALL_GATHER="direct", TUTTI_BROADCAST="scatter_gather",
                      TUTTI_REDUCE="scatter_gather", TUTTI_ALL_TO_ALL="bruck", TUTTI_GATHER="binomial", TUTTI_SCATTER="binomial")
+
+    def test_choices_by_size(self):
+        self.conform("openmpi", (2, 2), TUTTI_ALL_REDUCE="at_once,1Ki:in_slices.ring@1/64Ki,64Ki:hybrid@2/4,1Mi:library")
 
     def test_collectives_of_the_library(self):
         self.conform("mpich", (2, 1), TUTTI_ALL_REDUCE="library", TUTTI_ALL_GATHER="library", TUTTI_BROADCAST="library",
@@ -166,6 +169,51 @@ class Trouble(OnHosts):
                 self.assertEqual(len({sentence for _, _, sentence in ends.values()}), 1, output)
                 self.assertEqual(len(set(re.findall(r"rank \d+: all sums right", output))), 3, output)
 
+    def test_different_choices_are_named(self):
+        for first in ("1", "2"):  # two of one host differ; hosts do
+            with self.subTest(first):
+                ends, output = self.ends(self.mpi("openmpi"), (2, 2), ["choices", first])
+                self.assertEqual(sorted(ends), [0, 1, 2, 3], output)
+                for line in re.findall(r"rank \d+: ended with.*", output):
+                    self.assertRegex(line, f"ended with mismatch because of rank {first}: all_reduce .*: "
+                                           f"rank {first} runs it by another plan than rank 0")
+                self.assertEqual(len(set(re.findall(r"rank \d+: all sums right", output))), 4, output)
+
+    def test_a_failed_message_is_heard_everywhere(self):
+        for folder in MPIS:
+            with self.subTest(folder):
+                ends, output = self.ends(self.mpi(folder), (2, 2), ["message", "3"], code=None)
+                self.assertEqual(sorted(ends), [0, 1, 2, 3], output)
+                for code, _, sentence in ends.values():
+                    self.assertEqual(code, "mismatch", output)
+                    self.assertIn("the message from rank 0 has 40 bytes", sentence)
+
+    LACKS = 'case ${OMPI_COMM_WORLD_RANK:-$PMI_RANK} in 1) export TUTTI_MPI=/nowhere/plugin.so ;; esac; exec "$0" "$@"'
+
+    def test_a_plugin_that_one_rank_lacks(self):
+        """Ranks that meet by MPI alone: that one ends, and the others do not wait for it for ever."""
+        for folder in MPIS:
+            with self.subTest(folder):
+                code, output = self.run_job(self.mpi(folder), (2, 2), ["sh", "-c", self.LACKS, ARGUMENTS.across, "sums"],
+                                            attempts=1, TUTTI_TIMEOUT="5")
+                self.assertNotEqual(code, 0, output)
+                self.assertIn("cannot load MPI: /nowhere/plugin.so", output)
+                self.assertNotIn("all sums right", output)
+
+    def test_a_plugin_that_one_rank_lacks_and_a_store(self):
+        """Ranks that meet in a store: all hear of it, and go on without MPI."""
+        with tempfile.NamedTemporaryFile() as secret:
+            secret.write(os.urandom(32))
+            secret.flush()
+            code, output = self.run_job(self.mpi("mpich"), (2, 2), ["sh", "-c", self.LACKS, ARGUMENTS.across, "no-mpi"],
+                                        TUTTI_STORE=f"tcp:{self.cluster.address(0)}:7717", TUTTI_SECRET_FILE=secret.name)
+        self.assertEqual(code, 0, output)
+        ends = {int(m[1]): (m[2], m[4]) for m in self.ENDED.finditer(output)}
+        self.assertEqual(sorted(ends), [0, 1, 2, 3], output)
+        for code, sentence in ends.values():
+            self.assertEqual(code, "unsupported", output)
+            self.assertIn("rank 1: cannot load MPI: /nowhere/plugin.so", sentence)
+
     def test_an_abort_reaches_all(self):
         ends, output = self.ends(self.mpi("mpich"), (2, 2), ["abort", "3"])
         self.assertEqual(sorted(ends), [0, 1, 2], output)
@@ -208,6 +256,20 @@ class Trouble(OnHosts):
                 code, output = self.run_job(self.mpi(folder), (2, 1, 2), [ARGUMENTS.across, "sums"])
                 self.assertEqual(code, 0, output)
                 self.assertEqual(output.count("all sums right"), 5, output)
+
+
+    def test_what_was_sent_arrives_while_its_sender_waits_elsewhere(self):
+        """MPI may say that a send is over, and move the rest only when it is called again."""
+        code, output = self.run_job(self.mpi("openmpi"), (2, 2), [ARGUMENTS.across, "many"], TUTTI_TIMEOUT="20")
+        self.assertEqual(code, 0, output)
+        self.assertEqual(output.count("all sums right"), 4, output)
+
+    def test_hard_sums_are_the_same_everywhere(self):
+        for folder, ranks, seed in (("openmpi", (2, 2), 1), ("mpich", (1, 3), 2), ("impi-rt", (3, 1), 3)):
+            with self.subTest(f"{folder}, {ranks}"):
+                code, output = self.run_job(self.mpi(folder), ranks, [ARGUMENTS.across, "hard-sums", str(seed)])
+                self.assertEqual(code, 0, output)
+                self.assertEqual(output.count("all sums right"), 4, output)
 
 
 class Embedded(OnHosts):

@@ -8,6 +8,7 @@ So with Slurm (folder slurm, or PATH): srun runs in a cluster that this test sta
 import argparse
 import importlib.util
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -124,6 +125,15 @@ class Launchers(StartsProgram):
                 command, environment = self.mpi(package, *options)
                 self.check([*command, ARGUMENTS.program, "--engine", "mpi"], launcher, engine="mpi", TUTTI_ENGINE="mpi",
                            **environment)
+
+    def test_mpi_of_the_system(self):
+        launcher = shutil.which("mpiexec")
+        if not launcher:
+            self.skipTest("no mpiexec on the PATH")
+        version = subprocess.run([launcher, "--version"], stdout=subprocess.PIPE, text=True, check=True).stdout
+        is_open = "OpenRTE" in version or "Open MPI" in version
+        self.check([launcher, *(self.OPEN_MPI_OPTIONS if is_open else ()), "-n", str(RANKS), ARGUMENTS.program, "--engine", "mpi"],
+                   "mpirun (Open MPI)" if is_open else "mpiexec (PMI)", engine="mpi", TUTTI_ENGINE="mpi")
 
     def test_no_mpi_where_one_is_asked_for(self):
         done = subprocess.run([ARGUMENTS.tutti, "run", "-n", "2", "--", ARGUMENTS.program],

@@ -90,6 +90,7 @@ Status Library::start(const LibraryOptions& options, Deadline deadline) {
     std::atexit(&Library::end_at_exit);
   }
   shaky_ = api_->level() < ThreadLevel::serialized;
+  shared_ = api_->level() == ThreadLevel::multiple;
   if (ours_ && shaky_) {
     return Error{Code::unsupported, fmt::format("{} does not let threads take turns in calling it", version_)};
   }
@@ -144,6 +145,22 @@ void Library::drop(Requests& requests) {
     writes_on_ = !requests.cancel_all();
     return 0;
   });
+}
+
+void Library::nudge() {
+  const std::unique_lock held(mutex_, std::try_to_lock);
+  const bool may = ours_ || shared_ || under_way_ != 0;
+  if (held && may && started_ && orderly_ && !unusable()) {
+    api_->progress(base_);
+  }
+}
+
+Library::UnderWay::~UnderWay() {
+  if (--library_.under_way_ != 0 || library_.ours_ || library_.shared_) {
+    return;
+  }
+  // The program may call MPI now: a nudge that has begun ends first.
+  (void)library_.call([] { return 0; });
 }
 
 std::optional<Error> Library::unusable() const {

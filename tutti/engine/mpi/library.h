@@ -49,9 +49,27 @@ class Library {
       }
       std::this_thread::yield();
     }
+    calls_.fetch_add(1, std::memory_order_relaxed);
     return ended_ || writes_on_ || (!ours_ && started_ && api_->is_finalized()) ? kUnusable : function();
   }
   static constexpr int kUnusable = -1;
+
+  /// How many of these there were.
+  std::uint64_t calls() const { return calls_.load(std::memory_order_relaxed); }
+  /// Has MPI move what it can, unless somebody calls it now, or the program may: where that initialized MPI for one
+  /// thread at a time, only while an operation is under way.
+  void nudge();
+  /// An operation is under way, and the program calls nothing of MPI, for as long as it lives.
+  class UnderWay {
+   public:
+    explicit UnderWay(Library& library) : library_(library) { ++library_.under_way_; }
+    ~UnderWay();
+    UnderWay(const UnderWay&) = delete;
+    UnderWay& operator=(const UnderWay&) = delete;
+
+   private:
+    Library& library_;
+  };
 
   /// Where groups are made from: a copy of the world, or of the program's communicator.
   Communicator base() const { return base_; }
@@ -100,6 +118,9 @@ class Library {
   std::string version_;
   bool ours_ = false;  // we initialized it, and end it
   bool shaky_ = false;
+  bool shared_ = false;  // the program may call it at the same time
+  std::atomic<std::uint64_t> calls_{0};
+  std::atomic<int> under_way_{0};
   std::atomic<bool> stuck_{false};
   std::atomic<bool> ended_{false};
   std::atomic<bool> writes_on_{false};

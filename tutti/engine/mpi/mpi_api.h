@@ -82,6 +82,8 @@ class Api {
   virtual int highest_tag() const = 0;
   virtual int broadcast(Communicator where, std::byte* data, std::size_t bytes, int root) = 0;
   virtual std::unique_ptr<Requests> make_requests() = 0;
+  /// Has the library move what it can of all that was begun.
+  virtual void progress(Communicator any) = 0;
   virtual std::string error_text(int error) const = 0;
 };
 
@@ -89,6 +91,6 @@ class Api {
 inline constexpr const char* kEntry = "tutti_mpi_api";
 /// Changes with everything above.
 inline constexpr const char* kVersionEntry = "tutti_mpi_api_version";
-inline constexpr int kApiVersion = 3;
+inline constexpr int kApiVersion = 4;
 
 }  // namespace tutti::engine::mpi

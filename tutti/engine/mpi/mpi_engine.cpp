@@ -7,6 +7,7 @@
 
 #include "tutti/engine/mpi/across.h"
 #include "tutti/engine/mpi/post.h"
+#include "tutti/engine/mpi/pulse.h"
 #include "tutti/engine/mpi/watch.h"
 #include "tutti/engine/shm/shm.h"
 
@@ -25,6 +26,7 @@ class MpiEngine final : public Engine {
                .hub = near_->hub()},
         across_(wires_, near_->collectives()),
         post_(wires_, [this](const Error& error) { break_group(error); }),
+        pulse_(*wires_.library),
         watch_(group.store, group.name, group.rank, group.members.ranks(),
                [this](const Error& error, mpi::Watch::Source source) { hear(error, source); }) {}
 
@@ -52,6 +54,7 @@ class MpiEngine final : public Engine {
     if (auto good = check_call(call, rank(), ranks()); !good) {
       return good;
     }
+    const mpi::Library::UnderWay under_way(*wires_.library);
     auto status = across_.run(call, deadline);
     if (!status && status.error().code != Code::mismatch) {
       break_group(status.error());
@@ -131,6 +134,7 @@ class MpiEngine final : public Engine {
   mpi::Wires wires_;
   mpi::Across across_;
   mpi::Post post_;
+  mpi::Pulse pulse_;
   std::atomic<bool> heard_{false};
   mpi::Watch watch_;  // goes first: it may call back
 };

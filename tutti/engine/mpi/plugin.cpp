@@ -14,16 +14,16 @@ namespace tutti::engine::mpi {
 namespace {
 
 Communicator wrap(MPI_Comm comm) {
-  static_assert(sizeof comm <= sizeof(Communicator));
+  static_assert(sizeof(MPI_Comm) <= sizeof(Communicator));
   std::uint64_t bits = 0;
-  std::memcpy(&bits, &comm, sizeof comm);
+  std::memcpy(&bits, &comm, sizeof(MPI_Comm));
   return Communicator{bits};
 }
 
 MPI_Comm unwrap(Communicator which) {
   const auto bits = static_cast<std::uint64_t>(which);
   MPI_Comm comm;
-  std::memcpy(&comm, &bits, sizeof comm);
+  std::memcpy(&comm, &bits, sizeof(MPI_Comm));
   return comm;
 }
 

@@ -1,5 +1,6 @@
 // What `tutti bench` runs as every rank: our own collectives, through the same Group that a user has.
 
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <string>
@@ -41,11 +42,17 @@ int tune_main(const tutti::Group& group, const bench::Options& options, const be
   if (report.reproducible) {
     bench::fail("--tune times ordinary sums, not reproducible ones");
   }
+  const auto ops = options.op == "all" ? kTunable : std::vector<std::string>{options.op};
+  if (std::find(kTunable.begin(), kTunable.end(), ops.front()) == kTunable.end()) {
+    bench::fail("--tune: nothing to choose from for '" + options.op + "'");
+  }
+  auto sizes = options.sizes;
+  std::sort(sizes.begin(), sizes.end());
   const bool one_host = group.engine() != "mpi";
-  return bench::tune(group, {.ops = options.op == "all" ? kTunable : std::vector<std::string>{options.op},
+  return bench::tune(group, {.ops = ops,
                              // Between hosts it makes no difference where tensors lie.
                              .memories = one_host ? report.memories : std::vector<std::string>{"private"},
-                             .sizes = options.sizes,
+                             .sizes = sizes,
                              .dtype = options.dtype,
                              .seconds_per_size = options.seconds_per_size,
                              .json = report.json,

@@ -89,6 +89,16 @@ class Tune(unittest.TestCase):
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("nothing to tune", done.stderr)
 
+    def test_what_has_nothing_to_choose_from_is_refused(self):
+        for op in "barrier", "all_induce":
+            done = run("bench", op, "--tune", "--sizes", "64", "--seconds", "0.01")
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn(f"--tune: nothing to choose from for '{op}'", done.stderr)
+
+    def test_sizes_may_come_in_any_order(self):
+        grids = json.loads(self.tune("--sizes", "4Ki,64,4Ki", "--memory", "private", "--json").stdout)
+        self.assertEqual([size["bytes"] for size in grids[0]["sizes"]], [64, 4096])
+
     def test_a_choice_that_cannot_be_is_refused(self):
         for wrong, says in ("ring,4K:tree", "is no size"), ("bruck", "no bruck for all_reduce"):
             done = run("bench", "--sizes", "64", "--seconds", "0.01", TUTTI_ALL_REDUCE=wrong)

@@ -132,12 +132,11 @@ void Backend::choose(engine::Op op, const engine::OpChoices& choices) {
 }
 
 std::vector<engine::Links::Sent> Backend::sent() {
-  refuse_forked();
   std::vector<engine::Links::Sent> sent;
-  throw_if_failed(progress_->run([&](engine::Engine& engine) {
+  run_on_engine([&](engine::Engine& engine) {
     sent = engine.sent();
     return Status();
-  }));
+  });
   return sent;
 }
 

@@ -72,7 +72,7 @@ class Group {
   std::string shape() const;
 
   /// By what an operation ("all_reduce") is run here from now on, as TUTTI_ALL_REDUCE says it for all groups:
-  /// "ring/4", "at_once,64Ki:in_slices", "own" for what Tutti thinks best (docs/plans.md). All ranks choose the same.
+  /// "ring/4", "at_once,64Ki:in_slices", "own" for what Tutti thinks best (docs/tuning.md). All ranks choose the same.
   /// Waits for what is under way. Throws when it cannot be, and changes nothing.
   void choose(std::string_view operation, std::string_view choices) const;
 

@@ -11,6 +11,7 @@
 #include <fmt/ranges.h>
 
 #include "tutti/engine/mpi/plugins.h"
+#include "tutti/engine/mpi/pulse.h"
 
 namespace tutti::engine::mpi {
 namespace {
@@ -153,6 +154,15 @@ void Library::nudge() {
   if (held && may && started_ && orderly_ && !unusable()) {
     api_->progress(base_);
   }
+}
+
+std::shared_ptr<Pulse> Library::pulse() {
+  const std::lock_guard lock(pulse_mutex_);
+  auto pulse = pulse_.lock();
+  if (!pulse) {
+    pulse_ = pulse = std::make_shared<Pulse>(*this);
+  }
+  return pulse;
 }
 
 Library::UnderWay::~UnderWay() {

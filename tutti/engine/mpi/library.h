@@ -14,6 +14,8 @@
 
 namespace tutti::engine::mpi {
 
+class Pulse;
+
 /// Which MPI a process is to use.
 struct LibraryOptions {
   /// A plugin's name ("openmpi", "mpich", "intelmpi") or path; "none": no MPI. Empty: that of the process, when the
@@ -59,6 +61,8 @@ class Library {
   /// Has MPI move what it can, unless somebody calls it now, or the program may: where that initialized MPI for one
   /// thread at a time, only while an operation is under way.
   void nudge();
+  /// The thread that does so; one for all that hold it.
+  std::shared_ptr<Pulse> pulse();
   /// An operation is under way, and the program calls nothing of MPI, for as long as it lives.
   class UnderWay {
    public:
@@ -121,6 +125,8 @@ class Library {
   bool shared_ = false;  // the program may call it at the same time
   std::atomic<std::uint64_t> calls_{0};
   std::atomic<int> under_way_{0};
+  std::mutex pulse_mutex_;
+  std::weak_ptr<Pulse> pulse_;
   std::atomic<bool> stuck_{false};
   std::atomic<bool> ended_{false};
   std::atomic<bool> writes_on_{false};

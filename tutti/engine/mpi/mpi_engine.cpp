@@ -26,7 +26,7 @@ class MpiEngine final : public Engine {
                .hub = near_->hub()},
         across_(wires_, near_->collectives()),
         post_(wires_, [this](const Error& error) { break_group(error); }),
-        pulse_(*wires_.library),
+        pulse_(wires_.library->pulse()),
         watch_(group.store, group.name, group.rank, group.members.ranks(),
                [this](const Error& error, mpi::Watch::Source source) { hear(error, source); }) {}
 
@@ -134,7 +134,7 @@ class MpiEngine final : public Engine {
   mpi::Wires wires_;
   mpi::Across across_;
   mpi::Post post_;
-  mpi::Pulse pulse_;
+  const std::shared_ptr<mpi::Pulse> pulse_;
   std::atomic<bool> heard_{false};
   mpi::Watch watch_;  // goes first: it may call back
 };

@@ -7,4 +7,5 @@
 #include "tutti/comm/mesh.h"
 #include "tutti/comm/reproducible_sum.h"
 #include "tutti/comm/world.h"
+#include "tutti/gradient/data_parallel.h"
 #include "tutti/version.h"

@@ -1,0 +1,71 @@
+#include "tutti/gradient/bucket.h"
+
+#include <cstring>
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
+#include <c10/core/GradMode.h>
+
+#include "tutti/comm/symmetric.h"
+
+namespace tutti::gradient {
+namespace {
+
+at::Tensor memory_for(std::int64_t elements, const at::TensorOptions& options, const Group& group) {
+  const bool ours = !group.shape().empty();
+  return ours && options.device().is_cpu() ? symmetric_empty({elements}, options, group).zero_()
+                                           : at::zeros({elements}, options);
+}
+
+}  // namespace
+
+Bucket::Bucket(const BucketLayout& layout, std::span<const NamedTensor> all, const Group& group) {
+  const c10::NoGradGuard no_grad;
+  const auto options = all[layout.slots.front().parameter].tensor.options().requires_grad(false);
+  const auto size = options.dtype().itemsize();
+  memory = memory_for(static_cast<std::int64_t>(layout.bytes / size), options, group);
+  for (const auto& slot : layout.slots) {
+    const auto parameter = all[slot.parameter].tensor;
+    const bool dense = parameter.is_non_overlapping_and_dense();
+    numbers.push_back(slot.parameter);
+    parameters.push_back(parameter);
+    // Not a view to autograd, or `zero_grad` could not detach it.
+    views.push_back(at::empty({0}, options));
+    views.back().set_(memory.storage(), static_cast<std::int64_t>(slot.offset / size), parameter.sizes(),
+                      dense ? at::DimVector(parameter.strides()) : c10::contiguous_strides(parameter.sizes()));
+  }
+  times.bytes = layout.bytes;
+  times.parameters = layout.slots.size();
+  empty();
+}
+
+void Bucket::empty() {
+  missing = numbers.size();
+  state = BucketState::filling;
+  work.reset();
+}
+
+std::vector<ParameterSize> sizes_of(std::span<const NamedTensor> tensors) {
+  std::vector<ParameterSize> sizes;
+  for (const auto& [name, tensor] : tensors) {
+    const auto kind = static_cast<int>(tensor.scalar_type()) * 256 + static_cast<int>(tensor.device().type());
+    sizes.push_back({.bytes = tensor.nbytes(), .kind = kind});
+  }
+  return sizes;
+}
+
+void put(const at::Tensor& view, const at::Tensor& gradient) {
+  if (gradient.data_ptr() == view.data_ptr() && gradient.strides() == view.strides()) {
+    return;
+  }
+  // The usual one, without the detour of an operator: there may be thousands of small ones.
+  if (gradient.layout() == at::kStrided && gradient.is_cpu() && gradient.scalar_type() == view.scalar_type() &&
+      gradient.sizes() == view.sizes() && gradient.strides() == view.strides()) {
+    std::memcpy(view.data_ptr(), gradient.const_data_ptr(), view.nbytes());
+    return;
+  }
+  const c10::NoGradGuard no_grad;
+  view.copy_(gradient.is_sparse() ? gradient.to_dense() : gradient);
+}
+
+}  // namespace tutti::gradient

@@ -1,0 +1,409 @@
+#include "tutti/gradient/data_parallel.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tutti/comm/world.h"
+#include "tutti/gradient/hook.h"
+#include "tutti/gradient/test_models.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::int64_t kRows = 3;  // of each rank
+
+torch::Tensor rows_of(Rank rank) { return rows(to_int(rank) * kRows, (to_int(rank) + 1) * kRows); }
+torch::Tensor rows_of_all(const Group& group) { return rows(0, group.size() * kRows); }
+
+/// Small buckets, so that there are several.
+DataParallelOptions small_buckets(DataParallelOptions options = {}) {
+  options.bucket_bytes = 100;
+  options.first_bucket_bytes = 50;
+  return options;
+}
+
+class DataParallelTest : public testing::TestWithParam<int> {};
+
+INSTANTIATE_TEST_SUITE_P(Ranks, DataParallelTest, testing::Values(1, 2, 3, 4));
+
+TEST_P(DataParallelTest, GradientsAreThoseOfOneProcess) {
+  run_ranks(GetParam(), [](Group& group) {
+    Net net(1);
+    Net reference(1);
+    DataParallel model(net, group, small_buckets());
+    torch::optim::SGD optimizer(net->parameters(), 0.1);
+    torch::optim::SGD same(reference->parameters(), 0.1);
+    for (int step = 0; step < 7; ++step) {
+      optimizer.zero_grad(step % 2 == 0);
+      same.zero_grad(step % 2 == 0);
+      mean_loss(model->forward(rows_of(group.rank()))).backward();
+      mean_loss(reference->forward(rows_of_all(group))).backward();
+      expect_same_gradients(*net, *reference, "in step " + std::to_string(step));
+      optimizer.step();
+      same.step();
+      EXPECT_EQ(model.report()->step, static_cast<std::uint64_t>(step + 1));
+    }
+  });
+}
+
+TEST_P(DataParallelTest, EveryRankStartsAsRankZero) {
+  run_ranks(GetParam(), [](Group& group) {
+    Net net(to_int(group.rank()) + 1);
+    const Net reference(1);
+    const DataParallel model(net, group);
+    for (const auto& item : reference->named_parameters()) {
+      EXPECT_TRUE(torch::equal(net->named_parameters()[item.key()], item.value())) << item.key();
+    }
+  });
+}
+
+TEST_P(DataParallelTest, AccumulationSendsOnceAndForgetsNothing) {
+  run_ranks(GetParam(), [](Group& group) {
+    Net net(1);
+    Net reference(1);
+    DataParallel model(net, group, small_buckets());
+    for (int step = 0; step < 5; ++step) {
+      net->zero_grad();
+      reference->zero_grad();
+      {
+        auto pause = model.no_sync();
+        // `spare` has its part in this pass alone.
+        mean_loss(model->other_way(rows_of(group.rank()))).backward();
+        mean_loss(model->forward(rows_of(group.rank()))).backward();
+      }
+      mean_loss(model->forward(rows_of(group.rank()) * 2)).backward();
+      EXPECT_EQ(model.report()->passes, 3U);
+      EXPECT_EQ(model.report()->step, static_cast<std::uint64_t>(step + 1));
+      mean_loss(reference->other_way(rows_of_all(group))).backward();
+      mean_loss(reference->forward(rows_of_all(group))).backward();
+      mean_loss(reference->forward(rows_of_all(group) * 2)).backward();
+      expect_same_gradients(*net, *reference, "in step " + std::to_string(step));
+    }
+  });
+}
+
+TEST_P(DataParallelTest, GraphsMayDifferByRankAndByStep) {
+  run_ranks(GetParam(), [](Group& group) {
+    Net net(1);
+    Net reference(1);
+    DataParallel model(net, group, small_buckets());
+    const auto takes_other_way = [&](int rank, int step) {
+      return step < 4 ? false : step < 12 ? rank == step % group.size() : step < 20 ? true : (step + rank) % 3 == 0;
+    };
+    for (int step = 0; step < 30; ++step) {
+      net->zero_grad();
+      reference->zero_grad();
+      const auto loss = [&](Net& of, int rank) {
+        const auto x = rows_of(Rank{rank});
+        return mean_loss(takes_other_way(rank, step) ? of->other_way(x) : of->forward(x));
+      };
+      loss(net, to_int(group.rank())).backward();
+      for (int rank = 0; rank < group.size(); ++rank) {
+        (loss(reference, rank) / group.size()).backward();
+      }
+      expect_same_gradients(*net, *reference, "in step " + std::to_string(step));
+    }
+  });
+}
+
+TEST_P(DataParallelTest, BackwardInsideBackward) {
+  run_ranks(GetParam(), [](Group& group) {
+    Net net(1);
+    Net reference(1);
+    DataParallel model(net, group, small_buckets());
+    // Every gradient of a parameter comes from an inner pass; `first` from two of them.
+    const auto forward = [](Net of, const torch::Tensor& x) {
+      const auto leaf = x.detach().requires_grad_();
+      const auto hidden = Checkpoint::apply(leaf, Checkpoint::Part([of](const torch::Tensor& in) mutable {
+                                              return torch::tanh(of->first->forward(in));
+                                            }));
+      return Checkpoint::apply(hidden, Checkpoint::Part([of, x](const torch::Tensor& in) mutable {
+                                 return of->second->forward(in + torch::tanh(of->first->forward(x)));
+                               }));
+    };
+    for (int step = 0; step < 5; ++step) {
+      net->zero_grad();
+      reference->zero_grad();
+      mean_loss(forward(net, rows_of(group.rank()))).backward();
+      mean_loss(forward(reference, rows_of_all(group))).backward();
+      expect_same_gradients(*net, *reference, "in step " + std::to_string(step));
+      EXPECT_EQ(model.report()->step, static_cast<std::uint64_t>(step + 1)) << "one synchronization for each backward";
+    }
+  });
+}
+
+TEST_P(DataParallelTest, EverySampleCountsOnce) {
+  run_ranks(GetParam(), [](Group& group) {
+    Net net(1);
+    Net reference(1);
+    DataParallel model(net, group, small_buckets({.mean = Mean::per_sample}));
+    // Rank r has 2 r + 1 rows: the first one alone in a paused pass, the others in another.
+    const std::int64_t mine = to_int(group.rank());
+    const auto begin = mine * mine;
+    {
+      auto pause = model.no_sync();
+      model.weigh(mean_loss(model->forward(rows(begin, begin + 1))), 1).backward();
+    }
+    if (mine > 0) {
+      model.weigh(mean_loss(model->forward(rows(begin + 1, begin + 1 + 2 * mine))), static_cast<double>(2 * mine))
+          .backward();
+    } else {
+      model.weigh(mean_loss(model->forward(rows(0, 1))), 0).backward();
+    }
+    mean_loss(reference->forward(rows(0, group.size() * group.size()))).backward();
+    expect_same_gradients(*net, *reference);
+  });
+}
+
+TEST_P(DataParallelTest, EveryPassCountsOnce) {
+  run_ranks(GetParam(), [](Group& group) {
+    Net net(1);
+    Net reference(1);
+    DataParallel model(net, group, small_buckets({.mean = Mean::per_pass}));
+    const int mine = to_int(group.rank()) + 1;  // passes
+    int all = 0;
+    for (int rank = 0; rank < group.size(); ++rank) {
+      all += rank + 1;
+    }
+    for (int pass = 0; pass < mine; ++pass) {
+      std::optional<DataParallelBase::Pause> pause;
+      if (pass + 1 < mine) {
+        pause.emplace(model.no_sync());
+      }
+      mean_loss(model->forward(rows_of(group.rank()) + pass)).backward();
+    }
+    for (int rank = 0; rank < group.size(); ++rank) {
+      for (int pass = 0; pass <= rank; ++pass) {
+        (mean_loss(reference->forward(rows_of(Rank{rank}) + pass)) / all).backward();
+      }
+    }
+    expect_same_gradients(*net, *reference);
+  });
+}
+
+TEST_P(DataParallelTest, RanksThatRunOutOfDataJoin) {
+  for (const bool stepping : {false, true}) {
+    run_ranks(GetParam(), [stepping](Group& group) {
+      Net net(1);
+      Net reference(1);
+      DataParallel model(net, group, small_buckets({.uneven_data = true}));
+      torch::optim::Adam optimizer(net->parameters(), 0.01);
+      torch::optim::Adam same(reference->parameters(), 0.01);
+      const auto batches = [](int rank) { return 2 + 3 * rank; };
+      const auto step_and_zero = [&] {
+        optimizer.step();
+        optimizer.zero_grad();
+      };
+      for (int batch = 0; batch < batches(to_int(group.rank())); ++batch) {
+        mean_loss(model->forward(rows_of(group.rank()) + batch)).backward();
+        step_and_zero();
+      }
+      model.join(stepping ? std::function<void()>(step_and_zero) : nullptr);
+      for (int batch = 0; batch < batches(group.size() - 1); ++batch) {
+        int active = 0;
+        for (int rank = 0; rank < group.size(); ++rank) {
+          active += batch < batches(rank) ? 1 : 0;
+        }
+        for (int rank = 0; rank < group.size(); ++rank) {
+          if (batch < batches(rank)) {
+            (mean_loss(reference->forward(rows_of(Rank{rank}) + batch)) / active).backward();
+          }
+        }
+        same.step();
+        same.zero_grad();
+      }
+      for (const auto& item : reference->named_parameters()) {
+        EXPECT_TRUE(torch::allclose(net->named_parameters()[item.key()], item.value(), 1e-9, 1e-12)) << item.key();
+      }
+    });
+  }
+}
+
+struct MixedImpl : torch::nn::Module {
+  MixedImpl() {
+    wave = register_parameter("wave", torch::complex(drawn({5}, 1), drawn({5}, 2)));
+    half = register_parameter("half", drawn({5}, 3, torch::kFloat));
+    frozen = register_parameter("frozen", drawn({5}, 4), false);
+    picture = register_parameter("picture", drawn({2, 3, 4, 5}, 5).contiguous(at::MemoryFormat::ChannelsLast));
+    tied = register_parameter("tied", picture);
+  }
+  torch::Tensor forward(const torch::Tensor& x) {
+    return (torch::real(wave * torch::conj(wave)) * x).sum() + (half.to(torch::kDouble) * frozen * x).sum() +
+           (picture * x).sum() * tied.square().sum();
+  }
+  torch::Tensor wave, half, frozen, picture, tied;
+};
+TORCH_MODULE(Mixed);
+
+TEST_P(DataParallelTest, AllKindsOfParameters) {
+  run_ranks(GetParam(), [](Group& group) {
+    Mixed net;
+    Mixed reference;
+    DataParallel model(net, group, small_buckets());
+    for (int step = 0; step < 3; ++step) {
+      net->zero_grad();
+      reference->zero_grad();
+      model->forward(rows_of(group.rank())[0]).backward();
+      for (int rank = 0; rank < group.size(); ++rank) {
+        (reference->forward(rows_of(Rank{rank})[0]) / group.size()).backward();
+      }
+      EXPECT_FALSE(net->frozen.grad().defined());
+      EXPECT_EQ(net->picture.grad().strides(), net->picture.strides());
+      EXPECT_TRUE(torch::allclose(net->half.grad(), reference->half.grad(), 1e-6)) << step;
+      EXPECT_TRUE(torch::allclose(net->wave.grad(), reference->wave.grad(), 1e-12)) << step;
+      EXPECT_TRUE(torch::allclose(net->picture.grad(), reference->picture.grad(), 1e-12)) << step;
+    }
+  });
+}
+
+TEST(DataParallel, NamesWhatDiffersBetweenModels) {
+  run_ranks(3, [](Group& group) {
+    torch::nn::Sequential net(torch::nn::Linear(5, group.rank() == Rank{2} ? 4 : 3));
+    try {
+      const DataParallel model(net, group);
+      ADD_FAILURE() << "accepted";
+    } catch (const Exception& error) {
+      EXPECT_EQ(error.code(), Code::mismatch);
+      EXPECT_THAT(
+          error.error().message,
+          testing::HasSubstr("parameter '0.weight' float32 [3, 5] of rank 0 is '0.weight' float32 [4, 5] on rank 2"));
+    }
+  });
+}
+
+TEST(DataParallel, RanksThatPauseDifferentlyAreTold) {
+  run_ranks(2, [](Group& group) {
+    Net net(1);
+    DataParallel model(net, group);
+    const auto backward = [&] { mean_loss(model->forward(rows_of(group.rank()))).backward(); };
+    if (group.rank() == Rank{1}) {
+      auto pause = model.no_sync();
+      backward();
+    }
+    try {
+      backward();
+      ADD_FAILURE() << "accepted";
+    } catch (const Exception& error) {
+      EXPECT_EQ(error.code(), Code::mismatch);
+      EXPECT_THAT(error.error().message,
+                  testing::HasSubstr("rank 0 synchronizes after 1 backward passes, rank 1 after 2"));
+    }
+    EXPECT_FALSE(net->first->weight.grad().defined()) << "a step would go wrong";
+  });
+}
+
+struct CountingImpl : torch::nn::Module {
+  CountingImpl() {
+    weight = register_parameter("weight", drawn({5}, 1));
+    mean = register_buffer("mean", torch::zeros({5}, torch::kDouble));
+    batches = register_buffer("batches", torch::zeros({}, torch::kLong));
+  }
+  torch::Tensor forward(const torch::Tensor& x) {
+    mean.copy_(x.mean(0));
+    batches += 1 + x.size(0);
+    return x * weight;
+  }
+  torch::Tensor weight, mean, batches;
+};
+TORCH_MODULE(Counting);
+
+TEST(DataParallel, BuffersFollowTheirPolicy) {
+  for (const auto policy : {Buffers::broadcast, Buffers::average, Buffers::leave}) {
+    run_ranks(3, [policy](Group& group) {
+      Counting net;
+      DataParallel model(net, group, {.buffers = policy});
+      const auto own = rows(0, to_int(group.rank()) + 1);
+      mean_loss(model->forward(own)).backward();
+      auto expected = (policy == Buffers::leave ? own : rows(0, 1)).mean(0);
+      if (policy == Buffers::average) {
+        expected = (rows(0, 1).mean(0) + rows(0, 2).mean(0) + rows(0, 3).mean(0)) / 3;
+      }
+      EXPECT_TRUE(torch::allclose(net->mean, expected, 1e-12));
+      EXPECT_EQ(net->batches.item<std::int64_t>(), policy == Buffers::leave ? 2 + to_int(group.rank()) : 2);
+    });
+  }
+}
+
+TEST(DataParallel, GradientsTravelInHalfTheBytes) {
+  for (const auto type : {torch::kHalf, torch::kBFloat16}) {
+    run_ranks(3, [type](Group& group) {
+      Net net(1);
+      Net reference(1);
+      DataParallel model(net, group, small_buckets({.hook = cast_hook(type)}));
+      for (int step = 0; step < 3; ++step) {
+        net->zero_grad();
+        reference->zero_grad();
+        mean_loss(model->forward(rows_of(group.rank()))).backward();
+        mean_loss(reference->forward(rows_of_all(group))).backward();
+        const auto& gradient = net->first->weight.grad();
+        EXPECT_TRUE(torch::allclose(gradient, reference->first->weight.grad(), 0.02, 1e-3));
+        EXPECT_TRUE(torch::equal(gradient, gradient.to(type).to(torch::kDouble))) << "was not sent as that type";
+      }
+    });
+  }
+}
+
+/// Throws in backward.
+struct Trap : torch::autograd::Function<Trap> {
+  static torch::Tensor forward(torch::autograd::AutogradContext*, const torch::Tensor& x) { return x.clone(); }
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext*, torch::autograd::variable_list) {
+    throw std::runtime_error("out of luck");
+  }
+};
+
+TEST(DataParallel, ABackwardThatFailedBeforeItSentAnythingCanBeReplaced) {
+  run_ranks(2, [](Group& group) {
+    Net net(1);
+    Net reference(1);
+    DataParallel model(net, group);  // one bucket: nothing leaves before the end
+    const auto x = rows_of(group.rank());
+    if (group.rank() == Rank{1}) {
+      EXPECT_THROW(mean_loss(net->second(Trap::apply(torch::tanh(net->first(x))))).backward(), std::runtime_error);
+      net->zero_grad();
+    }
+    mean_loss(model->forward(x)).backward();
+    mean_loss(reference->forward(rows_of_all(group))).backward();
+    expect_same_gradients(*net, *reference);
+  });
+}
+
+TEST(DataParallel, ABackwardThatFailedHalfwayIsHeardOfEverywhere) {
+  run_ranks(3, [](Group& group) {
+    Net net(1);
+    DataParallel model(net, group, small_buckets());
+    const auto x = rows_of(group.rank());
+    const auto both = [&] {
+      const auto early = model->forward(x);
+      return mean_loss(early + model->other_way(x));  // whose gradients come first
+    };
+    both().backward();
+    net->zero_grad();
+    const auto before = net->first->weight.detach().clone();
+    if (group.rank() == Rank{1}) {
+      const auto trapped = net->second(Trap::apply(torch::tanh(net->first(x))));
+      const auto sent_first = net->spare(torch::ones({kRows, 7}, torch::kDouble));
+      EXPECT_THROW(mean_loss(trapped + sent_first).backward(), std::runtime_error);
+    } else {
+      EXPECT_THROW(both().backward(), Exception);
+    }
+    EXPECT_THROW(mean_loss(model->forward(x)).backward(), Exception) << "there is no way on";
+    EXPECT_TRUE(torch::equal(net->first->weight, before));
+  });
+}
+
+TEST(DataParallel, WhatCannotBeIsRefused) {
+  run_ranks(1, [](Group& group) {
+    Net net(1);
+    DataParallel model(net, group);
+    EXPECT_THROW((void)model.weigh(torch::ones({}), 3), Exception);
+    EXPECT_THROW(model.join(), Exception);
+    EXPECT_THROW((void)cast_hook(torch::kDouble), Exception);
+    EXPECT_THROW(DataParallel(std::shared_ptr<NetImpl>(), group), Exception);
+    EXPECT_FALSE(model.report());
+    DataParallel counted(net, group, {.mean = Mean::per_sample});
+    EXPECT_THROW((void)counted.weigh(torch::ones({}), -1), Exception);
+  });
+}
+
+}  // namespace
+}  // namespace tutti

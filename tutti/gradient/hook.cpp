@@ -1,0 +1,106 @@
+#include "tutti/gradient/hook.h"
+
+#include <unordered_map>
+#include <utility>
+
+#include <ATen/ops/empty.h>
+#include <c10/core/GradMode.h>
+
+#include "tutti/comm/symmetric.h"
+
+namespace tutti {
+namespace {
+
+/// Waits for another, then does more.
+class ThenWork final : public c10d::Work {
+ public:
+  ThenWork(tutti::Work first, std::function<void()> more) : first_(std::move(first)), more_(std::move(more)) {}
+
+  bool wait(std::chrono::milliseconds timeout) override {
+    timeout == kNoTimeout ? first_.wait() : first_.wait(timeout);
+    if (auto more = std::exchange(more_, nullptr)) {
+      more();
+    }
+    return true;
+  }
+  bool isCompleted() override { return first_.done() && !more_; }
+  bool isSuccess() const override { return !more_; }
+  float getDuration() const override { return first_.c10d_work() ? first_.c10d_work()->getDuration() : 0; }
+
+ private:
+  tutti::Work first_;
+  std::function<void()> more_;
+};
+
+class AllReduceHook final : public Hook {
+ public:
+  Work reduce(const FullBucket& bucket, const Group& group) override {
+    return all_reduce(bucket.gradients, bucket.reduce, group);
+  }
+};
+
+class CastHook final : public Hook {
+ public:
+  CastHook(at::ScalarType type, std::shared_ptr<Hook> inner) : type_(type), inner_(std::move(inner)) {}
+
+  Work reduce(const FullBucket& bucket, const Group& group) override {
+    const c10::NoGradGuard no_grad;
+    if (!bucket.gradients.is_floating_point() ||
+        bucket.gradients.element_size() <= static_cast<std::int64_t>(c10::elementSize(type_))) {
+      return inner_->reduce(bucket, group);
+    }
+    auto& small = small_[bucket.index];
+    if (!small.defined() || small.numel() != bucket.gradients.numel()) {
+      const auto options = bucket.gradients.options().dtype(type_);
+      small = is_symmetric(bucket.gradients, group) ? symmetric_empty(bucket.gradients.sizes(), options, group)
+                                                    : at::empty(bucket.gradients.sizes(), options);
+    }
+    small.copy_(bucket.gradients);
+    auto sent = bucket;
+    sent.gradients = small;
+    return then(inner_->reduce(sent, group), [small, gradients = bucket.gradients] {
+      const c10::NoGradGuard none;
+      gradients.copy_(small);
+    });
+  }
+
+  void save(torch::serialize::OutputArchive& archive) const override { inner_->save(archive); }
+  void load(torch::serialize::InputArchive& archive) override { inner_->load(archive); }
+
+ private:
+  const at::ScalarType type_;
+  const std::shared_ptr<Hook> inner_;
+  std::unordered_map<std::size_t, at::Tensor> small_;  // by bucket
+};
+
+}  // namespace
+
+std::shared_ptr<Hook> all_reduce_hook() { return std::make_shared<AllReduceHook>(); }
+
+std::shared_ptr<Hook> cast_hook(at::ScalarType type, std::shared_ptr<Hook> inner) {
+  if (type != at::kHalf && type != at::kBFloat16) {
+    throw Exception({Code::invalid_argument, "cast_hook: gradients can be sent as float16 or bfloat16"});
+  }
+  if (!inner) {
+    throw Exception({Code::invalid_argument, "cast_hook: no inner hook given"});
+  }
+  return std::make_shared<CastHook>(type, std::move(inner));
+}
+
+Work all_reduce(const at::Tensor& tensor, const Reduce& reduce, const Group& group) {
+  const bool ours = !group.shape().empty();
+  if (ours || (reduce.op != ReduceOp::avg && reduce.op != ReduceOp::premul_sum)) {
+    return group.all_reduce(tensor, reduce);
+  }
+  const auto factor = reduce.op == ReduceOp::avg ? 1.0 / group.size() : reduce.factor;
+  return then(group.all_reduce(tensor, ReduceOp::sum), [tensor, factor] {
+    const c10::NoGradGuard no_grad;
+    tensor.mul_(factor);
+  });
+}
+
+Work then(Work work, std::function<void()> more) {
+  return Work(c10::make_intrusive<ThenWork>(std::move(work), std::move(more)));
+}
+
+}  // namespace tutti

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include <torch/csrc/autograd/function.h>
+
+#include "tutti/gradient/model_parts.h"
+
+namespace tutti::gradient {
+
+/// Tells when parameters' gradients are there, in every backward pass, until it is gone.
+class Hooks {
+ public:
+  Hooks() = default;
+  Hooks(const Hooks&) = delete;
+  Hooks& operator=(const Hooks&) = delete;
+  ~Hooks() { clear(); }
+
+  /// Calls `arrived` with the parameter's number after its gradient was set or added to, on the thread of autograd.
+  void add(const at::Tensor& parameter, std::size_t number, const std::function<void(std::size_t)>& arrived);
+  void clear();
+
+ private:
+  using NodePtr = decltype(torch::autograd::get_current_node());
+  std::vector<std::pair<NodePtr, std::uintptr_t>> hooks_;  // nodes would be gone and made anew if nobody held them
+};
+
+}  // namespace tutti::gradient

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tutti {
+
+/// What synchronization did in one backward pass, on this rank.
+struct StepReport {
+  using Clock = std::chrono::steady_clock;
+
+  struct Bucket {
+    std::size_t bytes = 0;
+    std::size_t parameters = 0;
+    Clock::time_point ready{};    ///< its last gradient was there
+    Clock::time_point started{};  ///< it was handed over; later than ready when its turn had not come
+    Clock::time_point reduced{};
+  };
+
+  std::uint64_t step = 0;            ///< counts passes that synchronized
+  std::uint64_t passes = 0;          ///< of backward that went into it, with paused ones
+  Clock::time_point first_ready{};   ///< the pass's first gradient
+  Clock::time_point last_ready{};    ///< the pass's end, when all that is left is to wait
+  Clock::time_point last_reduced{};  ///< when everything was there
+  std::vector<Bucket> buckets = {};
+
+  std::size_t bytes() const;
+  /// For how long something was on its way.
+  std::chrono::duration<double> communication() const;
+  /// For how long this rank did nothing but wait for it.
+  std::chrono::duration<double> exposed() const { return last_reduced - last_ready; }
+  /// The part of communication that took no time of the step's.
+  std::chrono::duration<double> hidden() const { return communication() - exposed(); }
+
+  /// One line: "step 12: 3 buckets, 41.2 MB, 5.2 ms under way, 0.3 ms exposed"
+  std::string text() const;
+};
+
+}  // namespace tutti

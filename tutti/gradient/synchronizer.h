@@ -1,0 +1,115 @@
+#pragma once
+
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "tutti/gradient/backward_end.h"
+#include "tutti/gradient/bucket.h"
+#include "tutti/gradient/buffer_sync.h"
+#include "tutti/gradient/hooks.h"
+#include "tutti/gradient/learner.h"
+#include "tutti/gradient/model_parts.h"
+#include "tutti/gradient/options.h"
+#include "tutti/gradient/step_report.h"
+
+namespace tutti::gradient {
+
+/// Averages the gradients of some parameters over a group while backward runs. Made on every rank with the same
+/// parameters; from then on every backward pass that reaches one of them synchronizes, unless it is paused.
+///
+/// Gradients arrive in any order and go into buckets. A bucket leaves when it is full and those before it have left, so
+/// that all ranks send them in one order. While it is on its way its parameters have no gradient: one that comes late
+/// (a parameter used in two checkpointed segments) cannot spoil it. When backward ends, buckets that are not full leave
+/// with zeros; then ranks tell each other which parameters got a gradient anywhere, wait, and set gradients to views of
+/// their bucket. Buffers travel at the same time. Parameters that nobody needed for some passes are put aside, in
+/// buckets that leave only when somebody needs them. One backward at a time; other than that, any thread.
+class Synchronizer final : public BackwardListener, public std::enable_shared_from_this<Synchronizer> {
+ public:
+  Synchronizer(std::vector<NamedTensor> parameters, std::vector<NamedTensor> buffers, Group group,
+               const DataParallelOptions& options);
+  ~Synchronizer() override;
+
+  /// Begins to listen. Not in the constructor, since hooks hold on to a shared pointer.
+  void attach();
+
+  void pause();
+  void resume();
+  /// Of what the next gradients are the mean: so many samples.
+  void count(double samples);
+
+  /// Takes part in others' passes, with nothing of its own, until all ranks do; calls that after each of these. Gives a
+  /// rank that had something in the last one.
+  Rank join(const std::function<void()>& after_pass);
+
+  /// Of the last pass that synchronized; nothing before.
+  std::optional<StepReport> report() const;
+
+  void backward_ended() override;
+  void backward_failed() noexcept override;
+
+ private:
+  enum class Pass { none, paused, synchronizing, broken };
+  /// What ranks tell each other of a parameter.
+  enum Use : std::int32_t { kUsed = 1, kLate = 2 };
+  using Uses = std::vector<std::uint8_t>;
+
+  struct Parameter {
+    std::size_t bucket = 0;
+    std::size_t slot = 0;
+    int arrivals = 0;      // in this pass
+    int expected = 1;      // so many, if this pass is as the last one
+    bool touched = false;  // since the last synchronization
+    bool kept = false;     // had a gradient before, and got none
+    at::Tensor late;       // came after its bucket had left
+  };
+
+  const at::Tensor& tensor(std::size_t index) const { return named_[index].tensor; }
+  const at::Tensor& view(std::size_t index) const;
+  void arrived(std::size_t index);
+  void add_more(std::size_t index);
+  void begin_pass();
+  void begin_synchronizing(double own_share);
+  void end_pass();
+  void agree_on_divisor(double own_share);
+  void take_in(std::size_t index);
+  void launch_full();
+  void launch(Bucket& bucket);
+  void finish(Bucket& bucket);
+  void fill(Bucket& bucket);
+  Uses agree_on_use();
+  void reduce_aside(const Uses& uses);
+  void add_late(const Uses& uses);
+  void set_gradients(const Uses& uses);
+  void learn(const Uses& uses);
+  void divide(const std::vector<std::size_t>& order);
+  [[noreturn]] void report_passes();
+
+  const Group group_;
+  const DataParallelOptions options_;
+  const std::vector<NamedTensor> named_;
+  BufferSync buffers_;
+  Hooks hooks_;
+  mutable std::mutex mutex_;
+  std::vector<Parameter> parameters_;
+  std::vector<BucketLayout> layouts_;
+  std::vector<Bucket> buckets_;
+  std::size_t regular_ = 0;  // so many of them leave in every pass; the others only when somebody needs them
+  std::size_t next_ = 0;     // to leave
+  Learner learner_;
+  std::vector<std::size_t> order_;  // of arrival, in this pass
+  bool other_order_ = false;        // a bucket was full before those that leave before it
+  std::uint64_t generation_ = 0;    // of buckets
+  int pauses_ = 0;
+  Pass pass_ = Pass::none;
+  std::int32_t passes_ = 0;  // since the last synchronization
+  double samples_ = 0;       // in them
+  Reduce reduce_ = ReduceOp::avg;
+  std::vector<Rank> active_;  // had something in the last pass
+  bool all_joined_ = false;
+  StepReport current_;
+  std::optional<StepReport> last_;
+};
+
+}  // namespace tutti::gradient

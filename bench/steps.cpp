@@ -1,0 +1,109 @@
+// Whole training steps of the ranks that it is run as, by one thread each: without synchronization, with DataParallel,
+// and with LibTorch's own c10d::Reducer on our backend. They take turns; times are of the slowest rank.
+//
+//   tutti run -n 2 -- build/bench/steps gpt --rounds 20
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <map>
+#include <numeric>
+
+#include <torch/csrc/distributed/c10d/reducer.hpp>
+
+#include "bench/measure.h"
+#include "bench/step_models.h"
+#include "tutti/tutti.h"
+
+namespace {
+
+using bench::StepModel;
+
+/// One way to train.
+struct Contestant {
+  std::string name;
+  StepModel model;
+  std::unique_ptr<torch::optim::SGD> optimizer = nullptr;
+  std::shared_ptr<void> helper = nullptr;  // what synchronizes
+  std::function<void()> before_backward = [] {};
+  std::vector<double> microseconds = {};
+
+  double step() {
+    const auto start = bench::Clock::now();
+    for (const auto& parameter : model.module->parameters()) {
+      parameter.mutable_grad().reset();  // zero_grad would try to detach the Reducer's views
+    }
+    auto loss = model.loss();
+    before_backward();
+    loss.backward();
+    optimizer->step();
+    return bench::microseconds_since(start);
+  }
+};
+
+std::shared_ptr<c10d::Reducer> make_reducer(const StepModel& model, const tutti::Group& group) {
+  auto parameters = model.module->parameters();
+  std::reverse(parameters.begin(), parameters.end());
+  std::vector<std::vector<std::size_t>> buckets(1);
+  std::vector<std::size_t> all(parameters.size());
+  std::iota(all.begin(), all.end(), 0);
+  constexpr std::int64_t kMi = 1 << 20;
+  buckets[0] = all;
+  return std::make_shared<c10d::Reducer>(parameters, buckets, group.process_group(),
+                                         std::vector<bool>(parameters.size(), false), 25 * kMi, false, true,
+                                         std::unordered_map<std::size_t, std::string>(), kMi, false, false,
+                                         std::vector<std::int64_t>());
+}
+
+Contestant make(const std::string& name, const std::string& model, const tutti::World& world) {
+  Contestant one{.name = name, .model = bench::make_step_model(model, tutti::to_int(world.rank()) + 1)};
+  if (name == "tutti") {
+    one.helper = std::make_shared<tutti::DataParallel<torch::nn::Module>>(one.model.module, world.group());
+  } else if (name == "reducer") {
+    auto reducer = make_reducer(one.model, world.group());
+    one.before_backward = [reducer] { reducer->prepare_for_backward({}); };
+    one.helper = reducer;
+  }
+  one.optimizer = std::make_unique<torch::optim::SGD>(one.model.module->parameters(), 1e-4);
+  return one;
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+  at::set_num_threads(1);
+  const auto world = tutti::init();
+  const std::string model = count > 1 ? words[1] : "gpt";
+  const int rounds = count > 3 ? std::atoi(words[3]) : 20;
+  std::vector<Contestant> contestants;
+  for (const auto* name : {"none", "tutti", "reducer"}) {
+    contestants.push_back(make(name, model, world));
+  }
+  for (int round = -3; round < rounds; ++round) {
+    for (auto& one : contestants) {
+      world.group().barrier().wait();
+      auto time = torch::full({1}, one.step(), torch::kDouble);
+      world.group().all_reduce(time, tutti::ReduceOp::max).wait();
+      if (round >= 0) {
+        one.microseconds.push_back(time.item<double>());
+      }
+    }
+  }
+  if (world.rank() != tutti::Rank{0}) {
+    return 0;
+  }
+  for (const auto& one : contestants) {
+    std::vector<double> over;
+    for (std::size_t i = 0; i < one.microseconds.size(); ++i) {
+      over.push_back(one.microseconds[i] - contestants[0].microseconds[i]);
+    }
+    const auto step = bench::summarize(one.microseconds);
+    const auto more = bench::summarize(over);
+    std::printf("%-8s %-8s %8.0f us  over %8.0f us (%.0f .. %.0f)\n", model.c_str(), one.name.c_str(), step.median_us,
+                more.median_us, more.p10_us, more.p90_us);
+  }
+  const auto& ours = static_cast<tutti::DataParallel<torch::nn::Module>&>(
+      *static_cast<tutti::DataParallel<torch::nn::Module>*>(contestants[1].helper.get()));
+  std::printf("%s\n", ours.report()->text().c_str());
+  return 0;
+}

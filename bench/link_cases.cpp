@@ -24,22 +24,17 @@ struct Kind {
 /// How many ranks of a host take part: in one set, and in the other.
 std::vector<int> calibrated_counts(const Ranks& ranks) {
   std::vector<int> counts;
-  for (int count = ranks.hosts > 1 ? 1 : 2; count <= ranks.of_host; count *= 2) {
-    if (count < ranks.of_host || ranks.of_host <= 4) {
-      counts.push_back(count);
-    }
+  for (int count = ranks.hosts > 1 ? 1 : 2; count < ranks.of_host; count *= 2) {
+    counts.push_back(count);
   }
+  counts.push_back(ranks.of_host);
   return counts;
 }
 
 std::vector<int> compared_counts(const Ranks& ranks) {
-  const auto calibrated = calibrated_counts(ranks);
   std::vector<int> counts;
   for (int count = 3; count < ranks.of_host; count *= 2) {
     counts.push_back(count);
-  }
-  if (std::find(calibrated.begin(), calibrated.end(), ranks.of_host) == calibrated.end()) {
-    counts.push_back(ranks.of_host);
   }
   return counts.empty() ? std::vector{ranks.of_host} : counts;  // too few for others: then other sizes have to do
 }
@@ -107,6 +102,11 @@ tutti::plan::Network guess_network(const Ranks& ranks, int cores_of_host) {
     network.processors.slowdown.push_back({static_cast<double>(bytes), factor});
     factor *= 1.1;
   }
+  factor = 1;
+  for (const auto count : calibrated_counts(ranks)) {
+    network.processors.crowding.push_back({count, factor});
+    factor *= 1.05;
+  }
   network.levels.push_back({.name = "host",
                             .members = ranks.of_host,
                             .latency = 1e-7,
@@ -129,10 +129,17 @@ tutti::plan::Network guess_network(const Ranks& ranks, int cores_of_host) {
 }
 
 std::vector<LinkCase> calibration_cases(const Ranks& ranks) {
-  const std::vector<Kind> kinds{{Op::all_reduce, Algorithm::ring},    {Op::all_reduce, Algorithm::ring, 8},
-                                {Op::all_reduce, Algorithm::direct},  {Op::all_reduce, Algorithm::recursive_doubling},
-                                {Op::all_reduce, Algorithm::tree, 8}, {Op::all_reduce, Algorithm::hybrid},
-                                {Op::all_gather, Algorithm::direct},  {Op::reduce_scatter, Algorithm::ring},
+  const std::vector<Kind> kinds{{Op::all_reduce, Algorithm::ring},
+                                {Op::all_reduce, Algorithm::tree, 8},
+                                {Op::all_reduce, Algorithm::double_tree, 4},
+                                {Op::all_reduce, Algorithm::recursive_doubling},
+                                {Op::all_reduce, Algorithm::halving_doubling},
+                                {Op::all_reduce, Algorithm::one_shot},
+                                {Op::all_reduce, Algorithm::direct},
+                                {Op::all_reduce, Algorithm::hybrid},
+                                {Op::all_gather, Algorithm::ring},
+                                {Op::reduce_scatter, Algorithm::direct},
+                                {Op::broadcast, Algorithm::tree, 8},
                                 {Op::broadcast, Algorithm::binomial}};
   const auto counts = calibrated_counts(ranks);
   auto sizes = std::vector{256 * std::size_t{1}, 4 * kKi, 32 * kKi, 256 * kKi, kMi, 4 * kMi};

@@ -20,9 +20,9 @@ struct LinkOptions {
   bool compare = false;
   bool json = false;
   std::string out;  // empty: the network is printed
-  int rounds = 3;
+  int rounds = 5;
   int cores = static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));  // of a host
-  Options timing = {.seconds_per_size = 0.03, .min_iterations = 5};
+  Options timing = {.seconds_per_size = 0.02, .min_iterations = 3};
 };
 
 LinkOptions parse(int count, char** words) {

@@ -67,7 +67,7 @@ int become(std::vector<std::string>& command) {
 struct Links {
   bool wanted = false;
   bool compare = false;
-  int rounds = 3;
+  int rounds = 5;
   int cores = 0;
   std::string out;
 };
@@ -79,7 +79,7 @@ void declare_links(CLI::App& app, Links& links) {
                "With --links: also time other plans, sizes and numbers of ranks, to see how "
                "far the network explains those");
   app.add_option("--out", links.out, "With --links: write the network to this file, for tutti plan cost --topology");
-  app.add_option("--rounds", links.rounds, "With --links: time everything so often, and take medians (3)")
+  app.add_option("--rounds", links.rounds, "With --links: time everything so often, and take medians (5)")
       ->check(CLI::PositiveNumber);
   app.add_option("--cores", links.cores, "With --links: cores of a host (all of this one)")->check(CLI::PositiveNumber);
 }

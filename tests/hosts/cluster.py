@@ -107,7 +107,8 @@ class Cluster:
 
     def limit(self, number, rate):
         """What the host may send from now on."""
-        _run("tc", "-n", self.name(number), "qdisc", "replace", "dev", "cable", "root", "tbf", "rate", rate, "burst", "256kb",
+        # A bucket saves up while nobody sends: it is kept as small as still gives the rate.
+        _run("tc", "-n", self.name(number), "qdisc", "replace", "dev", "cable", "root", "tbf", "rate", rate, "burst", "16kb",
              "latency", "50ms")
 
     def cut(self, number):

@@ -32,6 +32,7 @@ struct Hub::Header {
   std::int32_t rank;  // -1: nobody in particular
   std::uint32_t length;
   char message[1024];
+  alignas(kLine) std::atomic<std::uint32_t> sleepers;  // that wait for all
 };
 
 /// What ranks write often lies in pairs of lines of its own: processors fetch two at a time.
@@ -170,9 +171,25 @@ Status Hub::await(There&& there, const Doing& doing, Deadline deadline) {
     return next == layout_.ranks;
   };
   if (memory::spin_until(patience(), all_here)) {
+    wake_sleepers();
     return {};
   }
-  return await_asleep(there, doing, deadline);
+  header().sleepers.fetch_add(1, std::memory_order_seq_cst);
+  auto met = await_asleep(there, doing, deadline);
+  header().sleepers.fetch_sub(1, std::memory_order_relaxed);
+  wake_sleepers();
+  return met;
+}
+
+void Hub::wake_sleepers() {
+  if (header().sleepers.load(std::memory_order_relaxed) == 0) {
+    return;
+  }
+  for (int rank = 0; rank < layout_.ranks; ++rank) {
+    if (Rank{rank} != rank_) {
+      memory::ring_ordered(bell(Rank{rank}));
+    }
+  }
 }
 
 void Hub::post(std::uint64_t sequence) {

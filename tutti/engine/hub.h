@@ -149,7 +149,12 @@ class Hub {
   /// Whether there are more ranks than cores. Until all ranks are known to be here, what a rank must think which may
   /// have to share its cores with all of them.
   bool is_crowded() const { return crowded_.load(std::memory_order_relaxed); }
-  memory::Patience patience() const { return is_crowded() ? memory::Patience::for_ranks(2, 1) : memory::Patience{}; }
+  /// Ranks with cores of their own are slow to sleep: one that wakes late makes the next one fall asleep, and then
+  /// nobody is on time any more. They yield meanwhile, so that whoever computes on the same core can.
+  memory::Patience patience() const {
+    return is_crowded() ? memory::Patience::for_ranks(2, 1)
+                        : memory::Patience{.yield_for = std::chrono::milliseconds(5)};
+  }
   /// From now on ranks wait for more than each other, and let others have the core meanwhile, whether they are crowded
   /// or not. Before the first notice.
   void expect_long_waits() { crowded_ = waits_long_ = true; }
@@ -175,6 +180,8 @@ class Hub {
   void announce(There&& there);
   template <class There>
   Status await(There&& there, const Doing& doing, Deadline deadline);
+  /// After a wait: two who came last at the same time may both have thought that the other would wake those who sleep.
+  void wake_sleepers();
   Status await_asleep(const std::function<bool(Rank)>& there, const Doing& doing, Deadline deadline);
   Error late(const std::vector<Rank>& who, const std::string& doing) const;
 

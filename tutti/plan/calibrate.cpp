@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <future>
 
 #include "tutti/plan/simulate.h"
 
@@ -17,6 +18,11 @@ std::vector<double*> figures_of(Network& network) {
                            &processors.step_seconds, &processors.memory};
   for (auto& step : processors.slowdown) {
     if (&step != &processors.slowdown.front()) {  // the others are relative to it
+      all.push_back(&step.factor);
+    }
+  }
+  for (auto& step : processors.crowding) {
+    if (&step != &processors.crowding.front()) {
       all.push_back(&step.factor);
     }
   }
@@ -38,6 +44,8 @@ Network moved(Network network, const Numbers& by) {
   return network;
 }
 
+constexpr double kFar = 0.3;
+
 struct Timed {
   Plan plan;
   const TimedPlan* timed;
@@ -51,12 +59,15 @@ Result<Simulated> simulate_timed(const Plan& plan, const TimedPlan& timed, Netwo
   return simulate(plan, timed.bytes, network);
 }
 
-/// Logarithms of simulated over measured.
+/// Logarithms of simulated over measured. Beyond kFar their squares grow no faster than they do: a plan that was timed
+/// at a bad moment must not move everything else.
 Numbers errors_of(const Network& network, std::span<const Timed> plans) {
   Numbers errors;
   for (const auto& [plan, timed] : plans) {
     const auto seconds = simulate_timed(plan, *timed, network).value().seconds;
-    errors.push_back(std::log(std::max(seconds, 1e-12) / timed->seconds));
+    const auto error = std::log(std::max(seconds, 1e-12) / timed->seconds);
+    const auto far = std::abs(error) > kFar;
+    errors.push_back(far ? std::copysign(std::sqrt(kFar * (2 * std::abs(error) - kFar)), error) : error);
   }
   return errors;
 }
@@ -128,11 +139,15 @@ class Search {
   /// By figure, how each error changes with it.
   std::vector<Numbers> slopes_here() const {
     constexpr double kStep = 0.02;
-    std::vector<Numbers> slopes;
+    std::vector<std::future<Numbers>> besides;
     for (std::size_t i = 0; i < at_.size(); ++i) {
       auto beside = at_;
       beside[i] += kStep;
-      slopes.push_back(errors_of(moved(guess_, beside), plans_));
+      besides.push_back(std::async(std::launch::async, errors_of, moved(guess_, beside), plans_));
+    }
+    std::vector<Numbers> slopes;
+    for (auto& beside : besides) {
+      slopes.push_back(beside.get());
       for (std::size_t k = 0; k < errors_.size(); ++k) {
         slopes.back()[k] = (slopes.back()[k] - errors_[k]) / kStep;
       }

@@ -27,6 +27,7 @@ Network truth() {
   network.levels[1].meeting = {9e-6, 1e-6};
   network.processors = {.copy = 19e9, .reduce = 60e9, .memory = 3e10};
   network.processors.slowdown = {{65536, 1}, {1 << 20, 1.2}, {1 << 25, 2}};
+  network.processors.crowding = {{1, 1}, {2, 1.1}, {4, 1.5}};
   return network;
 }
 
@@ -46,6 +47,7 @@ Network guess() {
   }
   network.processors.copy *= 0.5;
   network.processors.reduce *= 3;
+  network.processors.crowding[1].factor = network.processors.crowding[2].factor = 1;
   network.processors.slowdown[1].factor = 1;
   network.processors.slowdown[2].factor = 1.1;
   return network;
@@ -105,6 +107,16 @@ TEST(Calibrate, NoiseIsAveragedOut) {
   const auto others = errors(found, timed({1'000, 50'000, 1 << 20}, {3}, 0));
   EXPECT_LT(others.median, 0.05);
   EXPECT_LT(others.worst, 0.12);
+}
+
+TEST(Calibrate, PlansTimedAtABadMomentDoNotCount) {
+  auto plans = timed({0, 256, 9'000, 300'000, 4 << 20}, {1, 2, 4}, 0);
+  for (std::size_t i = 5; i < plans.size(); i += 29) {
+    plans[i].seconds *= 40;
+  }
+  const auto others = errors(calibrate(guess(), plans).value(), timed({1'000, 50'000, 1 << 20}, {3}, 0));
+  EXPECT_LT(others.median, 0.05);
+  EXPECT_LT(others.worst, 0.3);
 }
 
 TEST(Calibrate, WhatIsNotThereOrNotTimedStaysAsItWas) {

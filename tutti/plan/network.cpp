@@ -16,6 +16,17 @@ Error wrong(const Network& network, const std::string& sentence) {
 
 bool is_amount(double value) { return value >= 0 && value < std::numeric_limits<double>::infinity(); }
 
+/// What a table says between its points: by the logarithm of what they are at. The table is not empty.
+double factor_at(const std::vector<std::pair<double, double>>& table, double where) {
+  const auto after = std::find_if(table.begin(), table.end(), [&](const auto& point) { return point.first >= where; });
+  if (after == table.begin() || after == table.end()) {
+    return after == table.end() ? table.back().second : after->second;
+  }
+  const auto before = after - 1;
+  const auto share = std::log(where / before->first) / std::log(after->first / before->first);
+  return before->second + share * (after->second - before->second);
+}
+
 Status check_level(const Network& network, std::size_t index) {
   const auto& level = network.levels[index];
   const bool last = index + 1 == network.levels.size();
@@ -74,6 +85,13 @@ Status check(const Network& network, int ranks) {
     }
     bytes = step.bytes;
   }
+  int crowd = 0;
+  for (const auto& step : processors.crowding) {
+    if (step.ranks <= crowd || !(step.factor > 0)) {
+      return wrong(network, "crowding: ranks above 0 that grow, and factors above 0");
+    }
+    crowd = step.ranks;
+  }
   for (const auto& slow : network.slow) {
     if (slow.level == 0 || slow.level >= network.levels.size() || slow.group < 0 || !(slow.factor > 0)) {
       return wrong(network, "slow link: a level above the first, a group, and a factor above 0");
@@ -87,18 +105,14 @@ Status check(const Network& network, int ranks) {
 
 Network at_footprint(Network network, double bytes) {
   auto& processors = network.processors;
-  const auto& steps = processors.slowdown;
-  if (steps.empty()) {
+  if (processors.slowdown.empty()) {
     return network;
   }
-  const auto after =
-      std::find_if(steps.begin(), steps.end(), [&](const Slowdown& step) { return step.bytes >= bytes; });
-  auto factor = after == steps.end() ? steps.back().factor : after->factor;
-  if (after != steps.begin() && after != steps.end()) {
-    const auto before = after - 1;
-    const auto share = std::log(bytes / before->bytes) / std::log(after->bytes / before->bytes);
-    factor = before->factor + share * (after->factor - before->factor);
+  std::vector<std::pair<double, double>> table;
+  for (const auto& step : processors.slowdown) {
+    table.emplace_back(step.bytes, step.factor);
   }
+  const auto factor = factor_at(table, bytes);
   processors.slowdown.clear();
   processors.copy /= factor;
   processors.reduce /= factor;
@@ -111,6 +125,33 @@ Network at_footprint(Network network, double bytes) {
   return network;
 }
 
+Network at_crowd(Network network, std::int64_t ranks_of_host) {
+  auto& processors = network.processors;
+  if (processors.crowding.empty()) {
+    return network;
+  }
+  std::vector<std::pair<double, double>> table;
+  for (const auto& step : processors.crowding) {
+    table.emplace_back(step.ranks, step.factor);
+  }
+  const auto factor = factor_at(table, static_cast<double>(ranks_of_host));
+  processors.crowding.clear();
+  for (auto* speed : {&processors.copy, &processors.reduce, &processors.sum}) {
+    *speed /= factor;
+  }
+  for (auto* seconds : {&processors.combine_seconds, &processors.step_seconds}) {
+    *seconds *= factor;
+  }
+  for (auto& level : network.levels) {
+    for (auto* seconds : {&level.send.seconds, &level.send.seconds_per_byte, &level.receive.seconds,
+                          &level.receive.seconds_per_byte, &level.ring.seconds}) {
+      *seconds *= factor;
+    }
+  }
+  network.levels[0].latency *= factor;
+  return network;
+}
+
 Fabric::Fabric(Network network, int ranks) : network_(std::move(network)), ranks_(ranks) {
   std::int64_t span = 1;
   for (const auto& level : network_.levels) {
@@ -118,9 +159,11 @@ Fabric::Fabric(Network network, int ranks) : network_(std::move(network)), ranks
     spans_.push_back(span * members);
     span *= members;
   }
+  const auto crowd = std::min<std::int64_t>(ranks, spans_[0]);
+  network_ = at_crowd(std::move(network_), crowd);
   auto& ring = network_.levels[0].ring;
   if (ring.host_bytes > 0) {
-    const auto near = static_cast<std::uint64_t>(std::min<std::int64_t>(ranks, spans_[0]));
+    const auto near = static_cast<std::uint64_t>(crowd);
     constexpr std::uint64_t kLine = 64;
     ring.bytes = std::min(ring.bytes, std::max(kLine, std::bit_floor(ring.host_bytes / (near * near))));
   }

@@ -67,6 +67,13 @@ struct Slowdown {
   double factor = 1;
 };
 
+/// How much longer processors take for anything when so many ranks of a host are at work: they share caches, power and
+/// often cores.
+struct Crowding {
+  int ranks = 0;
+  double factor = 1;
+};
+
 /// What the ranks of one host can do.
 struct Processors {
   int cores = 0;               ///< of a host; ranks that outnumber them take turns. 0: one for each rank
@@ -78,6 +85,7 @@ struct Processors {
   double memory = 0;           ///< bytes per second that all ranks of a host copy and add together; 0: no limit
   /// In order of bytes; between two the factor follows the logarithm of the bytes, before and after them it stays.
   std::vector<Slowdown> slowdown = {};
+  std::vector<Crowding> crowding = {};  ///< the same, in order of ranks
   std::string source = {};
 };
 
@@ -105,6 +113,9 @@ inline constexpr std::size_t kMostLevels = 5;
 /// as much longer as `slowdown` says.
 Network at_footprint(Network network, double bytes);
 
+/// The same when so many ranks of each host take part: what processors do takes as much longer as `crowding` says.
+Network at_crowd(Network network, std::int64_t ranks_of_host);
+
 /// Whether its figures can be, and it has room for the ranks; otherwise an error that says what to change.
 Status check(const Network& network, int ranks);
 
@@ -120,7 +131,7 @@ class Fabric {
     std::span<const std::uint32_t> crossed() const { return std::span(links).first(count); }
   };
 
-  /// `check` has to have been passed.
+  /// `check` has to have been passed. Its network is the one for this crowd.
   Fabric(Network network, int ranks);
 
   const Network& network() const { return network_; }

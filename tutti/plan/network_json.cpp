@@ -183,6 +183,13 @@ Processors read_processors(const Json& json, std::string* wrong) {
       step.end();
     }
   }
+  if (const auto* steps = reader.array("crowding")) {
+    for (std::size_t i = 0; i < steps->size(); ++i) {
+      Reader step((*steps)[i], fmt::format("processors.crowding[{}]", i), wrong);
+      processors.crowding.push_back({step.count("ranks"), step.number("factor", 1, 1)});
+      step.end();
+    }
+  }
   processors.source = reader.text("source");
   reader.end();
   return processors;
@@ -312,6 +319,9 @@ std::string to_json(const Network& network) {
   set_unless_zero(host, "memory_gb_per_s", processors.memory / kGiga);
   for (const auto& step : processors.slowdown) {
     host["slowdown"].push_back({{"bytes", step.bytes}, {"factor", step.factor}});
+  }
+  for (const auto& step : processors.crowding) {
+    host["crowding"].push_back({{"ranks", step.ranks}, {"factor", step.factor}});
   }
   host["source"] = processors.source;
   for (const auto& level : network.levels) {

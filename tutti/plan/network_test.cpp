@@ -66,6 +66,21 @@ TEST(Network, WhatIsLongFallsOutOfCaches) {
   EXPECT_DOUBLE_EQ(at_footprint(network, 1e9).levels[0].send.seconds_per_byte, 2e-10);
 }
 
+TEST(Network, ProcessorsAreSlowerInACrowd) {
+  auto network = small();
+  network.processors.copy = 8e9;
+  network.levels[0].send = {1e-6, 1e-10};
+  network.processors.crowding = {{2, 1}, {8, 2}};
+  EXPECT_DOUBLE_EQ(at_crowd(network, 1).processors.copy, 8e9);
+  EXPECT_DOUBLE_EQ(at_crowd(network, 4).processors.copy, 8e9 / 1.5);
+  EXPECT_DOUBLE_EQ(at_crowd(network, 100).processors.copy, 4e9);
+  EXPECT_DOUBLE_EQ(at_crowd(network, 8).levels[0].send.seconds, 2e-6);
+  EXPECT_DOUBLE_EQ(at_crowd(network, 8).levels[0].send.seconds_per_byte, 2e-10);
+  EXPECT_DOUBLE_EQ(Fabric(network, 1).network().processors.copy, 8e9);
+  network.processors.crowding = {{2, 1}, {2, 2}};
+  EXPECT_THAT(check(network, 1).error().message, testing::HasSubstr("crowding"));
+}
+
 TEST(Network, JsonGoesThereAndBack) {
   auto network = small();
   network.levels[0].send = {2e-6, 1.25e-10};
@@ -76,6 +91,7 @@ TEST(Network, JsonGoesThereAndBack) {
   network.processors.sum = 25e9;
   network.processors.step_seconds = 4e-8;
   network.processors.slowdown = {{1024, 1}, {4096, 2}};
+  network.processors.crowding = {{2, 1}, {8, 1.5}};
   network.slow = {{.level = 1, .group = 2, .factor = 0.5}};
   const auto text = to_json(network);
   const auto again = parse_network(text, "there");

@@ -41,18 +41,26 @@ struct Contestant {
   }
 };
 
+/// LibTorch before 2.13 takes one argument less.
+template <class Reducer, class... Arguments>
+std::shared_ptr<Reducer> construct(Arguments... arguments) {
+  using Caps = std::vector<std::int64_t>;
+  if constexpr (std::is_constructible_v<Reducer, Arguments..., Caps>) {
+    return std::make_shared<Reducer>(arguments..., Caps());
+  } else {
+    return std::make_shared<Reducer>(arguments...);
+  }
+}
+
 std::shared_ptr<c10d::Reducer> make_reducer(const StepModel& model, const tutti::Group& group) {
   auto parameters = model.module->parameters();
   std::reverse(parameters.begin(), parameters.end());
-  std::vector<std::vector<std::size_t>> buckets(1);
-  std::vector<std::size_t> all(parameters.size());
-  std::iota(all.begin(), all.end(), 0);
+  std::vector<std::vector<std::size_t>> buckets(1, std::vector<std::size_t>(parameters.size()));
+  std::iota(buckets[0].begin(), buckets[0].end(), 0);  // until it has learned better ones
   constexpr std::int64_t kMi = 1 << 20;
-  buckets[0] = all;
-  return std::make_shared<c10d::Reducer>(parameters, buckets, group.process_group(),
-                                         std::vector<bool>(parameters.size(), false), 25 * kMi, false, true,
-                                         std::unordered_map<std::size_t, std::string>(), kMi, false, false,
-                                         std::vector<std::int64_t>());
+  return construct<c10d::Reducer>(parameters, buckets, group.process_group(),
+                                  std::vector<bool>(parameters.size(), false), 25 * kMi, false, true,
+                                  std::unordered_map<std::size_t, std::string>(), kMi, false, false);
 }
 
 Contestant make(const std::string& name, const std::string& model, const tutti::World& world) {

@@ -11,6 +11,9 @@
 
 #include "bench/link_report.h"
 #include "bench/link_timer.h"
+#include "tutti/base/whole_file.h"
+#include "tutti/comm/tuned.h"
+#include "tutti/plan/known_network.h"
 #include "tutti/plan/network_json.h"
 
 namespace bench {
@@ -47,6 +50,20 @@ LinkOptions parse(int count, char** words) {
     }
   }
   return options;
+}
+
+/// Where `tutti plan cost --topology here` and `tutti bench --tune` look for it. Not being able to keep it is no
+/// failure.
+void keep(const tutti::plan::Network& network, bool several_hosts) {
+  const auto preferences = tutti::value_or_throw(tutti::read_preferences());
+  const auto path = tutti::plan::network_file(preferences.tuning, tutti::this_machine(), several_hosts);
+  if (path.empty()) {
+    return;
+  }
+  const auto kept = tutti::write_whole(path, tutti::plan::to_json(network));
+  std::fputs(
+      kept ? fmt::format("kept in {}\n", path).c_str() : fmt::format("bench: {}\n", kept.error().message).c_str(),
+      stderr);
 }
 
 /// In rounds, since what else a machine does comes and goes.
@@ -118,6 +135,7 @@ int links_main(int count, char** words) {
   if (!network) {
     fail(network.error().message);
   }
+  keep(network.value(), timer.ranks().hosts > 1);
   return report(options, network.value(), calibration, comparison);
 }
 

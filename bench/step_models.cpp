@@ -81,7 +81,8 @@ TORCH_MODULE(Shortcut);
 /// Three million parameters.
 nn::Sequential make_cnn() {
   return nn::Sequential(Shortcut(3, 64, 1), Shortcut(64, 128, 2), Shortcut(128, 256, 2), Shortcut(256, 256, 2),
-                        nn::AdaptiveAvgPool2d(nn::AdaptiveAvgPool2dOptions({1, 1})), nn::Flatten(), nn::Linear(256, 10));
+                        nn::AdaptiveAvgPool2d(nn::AdaptiveAvgPool2dOptions({1, 1})), nn::Flatten(),
+                        nn::Linear(256, 10));
 }
 
 /// A thousand small parameters.
@@ -112,9 +113,8 @@ StepModel make_step_model(const std::string& name, int seed) {
     torch::manual_seed(static_cast<std::uint64_t>(seed));
     const auto pictures = torch::randn({8, 3, 32, 32});
     const auto kinds = torch::randint(10, {8});
-    return {cnn.ptr(), [cnn, pictures, kinds]() mutable {
-              return nn::functional::cross_entropy(cnn->forward(pictures), kinds);
-            }};
+    return {cnn.ptr(),
+            [cnn, pictures, kinds]() mutable { return nn::functional::cross_entropy(cnn->forward(pictures), kinds); }};
   }
   if (name == "mlp") {
     auto mlp = make_mlp();

@@ -7,6 +7,9 @@
 #include <fmt/format.h>
 
 #include "tutti/comm/tuned.h"
+#include "tutti/plan/affordable.h"
+#include "tutti/plan/known_network.h"
+#include "tutti/plan/network_json.h"
 
 namespace bench {
 namespace {
@@ -134,7 +137,10 @@ class Contest {
 class Tuner {
  public:
   Tuner(const tutti::Group& group, const TuneOptions& options)
-      : options_(options), world_(group), group_(*group.subgroup(everybody(group))) {}
+      : options_(options),
+        network_(known_network(options, group)),
+        world_(group),
+        group_(*group.subgroup(everybody(group))) {}
 
   Grid tune(const std::string& op, const std::string& memory) {
     Grid grid{.op = op, .memory = memory, .shape = group_.shape()};
@@ -171,8 +177,7 @@ class Tuner {
     Contest contest(world_, group_, op, trial);
     std::vector<Contender> all;
     std::vector<std::optional<tutti::plan::Choice>> choices;
-    const auto shape = tutti::plan::GroupShape::parse(group_.shape());
-    for (const auto& choice : candidates(tutti::plan::parse_op(op).value(), shape, trial.block)) {
+    for (const auto& choice : worth_trying(op, trial.block)) {
       choices.push_back(choice);
       all.emplace_back(tutti::plan::text_of(choice));
     }
@@ -185,6 +190,30 @@ class Tuner {
       tried.tried.push_back({.choice = choices[i], .seconds = all[i].time() * 1e-6});
     }
     return tried;
+  }
+
+  /// Without plans that are hopeless by what --links found, where it did; by rank 0's account.
+  std::vector<std::optional<tutti::plan::Choice>> worth_trying(const std::string& op, std::size_t bytes) {
+    constexpr double kHopeless = 5;  // times the quickest plan: networks are not that wrong
+    const auto shape = tutti::plan::GroupShape::parse(group_.shape());
+    const auto plan_op = tutti::plan::parse_op(op).value();
+    auto all = candidates(plan_op, shape, bytes);
+    std::vector<double> kept(all.size(), 1);
+    if (world_.rank() == 0 && network_) {
+      const auto some = affordable(all, plan_op, shape, bytes, *network_, kHopeless);
+      for (std::size_t i = 0, next = 0; i < all.size(); ++i) {
+        const bool there = next < some.size() && text_of(some[next]) == text_of(all[i]);
+        next += there ? 1 : 0;
+        kept[i] = there ? 1 : 0;
+      }
+    }
+    std::vector<std::optional<tutti::plan::Choice>> left;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (world_.agree(kept[i]) != 0) {
+        left.push_back(all[i]);
+      }
+    }
+    return left;
   }
 
   /// What was chosen, as it will be used, beside the quickest ones, in turns.
@@ -220,7 +249,15 @@ class Tuner {
     }
   }
 
+  static std::optional<tutti::plan::Network> known_network(const TuneOptions& options, const tutti::Group& group) {
+    const bool several = tutti::plan::GroupShape::parse(group.shape()).hosts.size() > 1;
+    const auto file = tutti::plan::network_file(options.file, tutti::this_machine(), several);
+    auto network = tutti::plan::read_network(file);
+    return network ? std::optional(std::move(network).value()) : std::nullopt;
+  }
+
   const TuneOptions& options_;
+  std::optional<tutti::plan::Network> network_;
   GroupWorld world_;
   tutti::Group group_;  // under test: choosing for it changes nothing for the world's
 };

@@ -89,6 +89,28 @@ class Tune(unittest.TestCase):
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("nothing to tune", done.stderr)
 
+    def test_links_are_timed_once_and_used_from_then_on(self):
+        before = run("plan", "cost", "--topology", "here", "-n", "2", tuning=self.file)
+        self.assertIn("links were not timed yet", before.stderr)
+        timed = run("bench", "--links", "-n", "2", "--rounds", "1", tuning=self.file)
+        self.assertEqual(timed.returncode, 0, timed.stderr)
+        networks = os.path.join(os.path.dirname(self.file), "networks")
+        (name,) = os.listdir(networks)
+        self.assertIn(os.path.join(networks, name), timed.stderr)
+        after = run("plan", "cost", "--topology", "here", "-n", "2", "--bytes", "1Mi", tuning=self.file)
+        self.assertEqual(after.returncode, 0, after.stderr)
+        self.assertIn("all_reduce of 1 MiB, 2 ranks, this host", after.stdout)
+        # Every message costs a second there: who sends many is not tried.
+        with open(os.path.join(networks, name)) as file:
+            network = json.load(file)
+        network["levels"][0]["send"]["us"] = 1e6
+        with open(os.path.join(networks, name), "w") as file:
+            json.dump(network, file)
+        (grid,) = json.loads(self.tune("--sizes", "1Mi", "--memory", "private", "--json").stdout)
+        tried = grid["sizes"][0]["tried_us"]
+        self.assertIn("direct", tried)
+        self.assertNotIn("tree/16", tried)
+
     def test_what_has_nothing_to_choose_from_is_refused(self):
         for op in "barrier", "all_induce":
             done = run("bench", op, "--tune", "--sizes", "64", "--seconds", "0.01")

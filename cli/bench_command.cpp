@@ -23,7 +23,7 @@ constexpr const char* kExamples =
     "  tutti bench all_gather -n 4 --dtype bfloat16 --memory symmetric --json\n"
     "  tutti bench --tune -n 4                    what is quickest for each size; kept for programs to come\n"
     "  mpirun -n 4 tutti bench all --tune         the same for ranks that MPI started, on several hosts too\n"
-    "  tutti bench --links -n 8 --out here.json     # then: tutti plan cost --topology here.json\n"
+    "  tutti bench --links -n 8                     # then: tutti plan cost --topology here\n"
     "\n"
     "Sizes are those of the buffer (all_reduce, reduce, broadcast), of the whole output (all_gather, gather), or of "
     "the\n"

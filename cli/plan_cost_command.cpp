@@ -1,6 +1,7 @@
 #include "cli/plan_cost_command.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 
 #include <CLI/CLI.hpp>
@@ -9,8 +10,11 @@
 
 #include "cli/parse.h"
 #include "cli/plan_typed.h"
+#include "tutti/base/environment.h"
+#include "tutti/plan/known_network.h"
 #include "tutti/plan/network_json.h"
 #include "tutti/plan/price_map.h"
+#include "tutti/plan/tuning.h"
 
 namespace tutti::cli {
 namespace {
@@ -76,11 +80,35 @@ Result<std::vector<Request>> requests_of(const Typed& typed, const plan::Network
   return requests;
 }
 
-Result<Asked> understand(const Typed& typed) {
-  if (typed.topology.empty()) {
-    return Error{Code::invalid_argument, "--topology: a file such as clusters/fat-tree.json is needed"};
+/// A file, or what was found on machines like this one.
+Result<plan::Network> network_of(const std::string& topology) {
+  if (topology.empty()) {
+    return Error{Code::invalid_argument, "--topology: a file such as clusters/fat-tree.json is needed, or 'here'"};
   }
-  auto network = plan::read_network(typed.topology);
+  if (topology != "here" && topology != "here-hosts") {
+    return plan::read_network(topology);
+  }
+  const auto preferences = read_preferences();
+  if (!preferences) {
+    return preferences.error();
+  }
+  const auto machine = plan::read_topology();
+  if (!machine) {
+    return machine.error();
+  }
+  const auto path =
+      plan::network_file(preferences.value().tuning, plan::machine_name(machine.value()), topology != "here");
+  if (path.empty() || !std::filesystem::exists(path)) {
+    return Error{Code::not_found,
+                 fmt::format("--topology {}: links were not timed yet on a machine like this one; 'tutti bench --links "
+                             "-n RANKS'{} does that",
+                             topology, topology == "here" ? "" : ", run by mpirun over the hosts,")};
+  }
+  return plan::read_network(path);
+}
+
+Result<Asked> understand(const Typed& typed) {
+  auto network = network_of(typed.topology);
   if (!network) {
     return network.error();
   }
@@ -195,7 +223,10 @@ std::function<int()> declare_plan_cost(CLI::App& app) {
   declare_choice(app, typed->choice);
   app.add_option("--algorithm", typed->choice.algorithm, "One, or all (all)");
   app.add_option("-n,--ranks", typed->ranks, "Number of ranks (16)");
-  app.add_option("--topology", typed->topology, "What to price on: a file such as clusters/fat-tree.json");
+  app.add_option(
+      "--topology", typed->topology,
+      "What to price on: a file such as clusters/fat-tree.json, or what 'tutti bench --links' found on machines "
+      "like this one: here (on one host), here-hosts (between hosts)");
   app.add_option("--ranks-of-host", typed->ranks_of_host, "How many ranks a host has (as the file says)");
   app.add_option("--bytes", typed->bytes, "Of a block: what one rank contributes or gets; Ki, Mi, Gi (25Mi)");
   app.add_option("--chunks", typed->choice.chunks,

@@ -1,7 +1,9 @@
 #include "cli/plan_cost_command.h"
 
 #include <sys/resource.h>
+#include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -12,6 +14,8 @@
 
 #include "cli/plan_command.h"
 #include "cli/test_said.h"
+#include "tutti/plan/known_network.h"
+#include "tutti/plan/tuning.h"
 
 namespace tutti::cli {
 namespace {
@@ -51,6 +55,24 @@ TEST(PlanCostCommand, JsonHasAllOfIt) {
     spent += part.get<double>();
   }
   EXPECT_NEAR(spent, row.at("seconds").get<double>(), 1e-9);
+}
+
+TEST(PlanCostCommand, LinksOfThisMachineOnceTheyWereTimed) {
+  const auto folder = testing::TempDir() + "here-" + std::to_string(::getpid());
+  ::setenv("TUTTI_TUNING", (folder + "/tuning.json").c_str(), 1);
+  const auto before = cost({"--topology", "here", "-n", "2"});
+  EXPECT_EQ(before.code, 2);
+  EXPECT_THAT(before.errors, HasSubstr("links were not timed yet on a machine like this one; 'tutti bench --links"));
+  const auto topology = plan::read_topology();
+  ASSERT_TRUE(topology.ok());
+  const auto file = plan::network_file(folder + "/tuning.json", plan::machine_name(topology.value()), false);
+  std::filesystem::create_directories(std::filesystem::path(file).parent_path());
+  std::filesystem::copy_file(cluster("one-host.json"), file);
+  const auto after = cost({"--topology", "here", "-n", "2"});
+  EXPECT_EQ(after.code, 0) << after.errors;
+  EXPECT_EQ(cost({"--topology", "here-hosts", "-n", "2"}).code, 2);
+  ::unsetenv("TUTTI_TUNING");
+  std::filesystem::remove_all(folder);
 }
 
 TEST(PlanCostCommand, OtherOperationsAndHybrids) {

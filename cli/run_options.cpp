@@ -189,10 +189,17 @@ std::pair<std::vector<std::string>, std::vector<std::string>> split_program(cons
     if (argument.empty() || argument[0] != '-' || argument == "-") {
       break;
     }
-    // A value is optional for --bind alone, and then only after '=': the next word is the program.
-    options.push_back(argument == "--bind" ? "--bind=core" : argument);
+    if (argument == "--bind") {
+      // Its value is optional: the next word may be the program.
+      const auto next = i + 1 < arguments.size() ? arguments[i + 1] : "";
+      const bool valued = next == "core" || next == "numa" || next == "none";
+      options.push_back("--bind=" + (valued ? next : "core"));
+      i += valued ? 1 : 0;
+      continue;
+    }
+    options.push_back(argument);
     const CLI::Option* option = app.get_option_no_throw(argument);
-    if (option != nullptr && argument != "--bind" && option->get_items_expected_max() > 0 && i + 1 < arguments.size()) {
+    if (option != nullptr && option->get_items_expected_max() > 0 && i + 1 < arguments.size()) {
       options.push_back(arguments[++i]);
     }
   }

@@ -37,10 +37,12 @@ TEST(SplitProgram, FindsTheProgram) {
   EXPECT_THAT(split({"--env", "A=b", "--env", "C=d", "p"}).first, ElementsAre("--env", "A=b", "--env", "C=d"));
 }
 
-TEST(SplitProgram, BindTakesNoSeparateValue) {
+TEST(SplitProgram, BindTakesAValueOnlyWhenItIsOne) {
   EXPECT_THAT(split({"--bind", "p"}).first, ElementsAre("--bind=core"));
   EXPECT_THAT(split({"--bind", "p"}).second, ElementsAre("p"));
   EXPECT_THAT(split({"--bind=numa", "p"}).first, ElementsAre("--bind=numa"));
+  EXPECT_THAT(split({"--bind", "numa", "p"}).first, ElementsAre("--bind=numa"));
+  EXPECT_THAT(split({"--bind", "numa", "p"}).second, ElementsAre("p"));
 }
 
 TEST(RunOptions, MeanWhatWasTyped) {

@@ -8,7 +8,6 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -16,6 +15,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tutti/base/file_descriptor.h"
+#include "tutti/base/whole_file.h"
 
 namespace tutti::plan {
 namespace {
@@ -64,25 +64,6 @@ Result<Tuned> parse_entry(const Json& json) {
 
 Error failed(const std::string& path, const char* what) {
   return {Code::system, fmt::format("{}: cannot {}: {}", path, what, std::strerror(errno))};
-}
-
-Status write_whole(const std::string& path, const std::string& text) {
-  const auto beside = fmt::format("{}.{}", path, ::getpid());
-  {
-    std::ofstream file(beside, std::ios::trunc);
-    file << text << std::flush;
-    if (!file) {
-      auto error = failed(beside, "write");
-      ::unlink(beside.c_str());
-      return error;
-    }
-  }
-  if (std::rename(beside.c_str(), path.c_str()) != 0) {
-    auto error = failed(path, "put the new one in its place");
-    ::unlink(beside.c_str());
-    return error;
-  }
-  return {};
 }
 
 }  // namespace
@@ -151,8 +132,8 @@ Tuning Tuning::part(std::string_view machine, int ranks) const {
 std::string machine_name(const Topology& topology) {
   const auto largest = std::max_element(topology.caches.begin(), topology.caches.end(),
                                         [](const Cache& a, const Cache& b) { return a.level < b.level; });
-  auto name = fmt::format("{}, {} cores, {} nodes", topology.model.empty() ? "unknown" : topology.model,
-                          topology.machine_cores, topology.nodes.size());
+  auto name = fmt::format("{}, {} cores, {} node{}", topology.model.empty() ? "unknown" : topology.model,
+                          topology.machine_cores, topology.nodes.size(), topology.nodes.size() == 1 ? "" : "s");
   if (largest != topology.caches.end()) {
     name += fmt::format(", L{} {} KiB", largest->level, largest->bytes >> 10);
   }
@@ -174,12 +155,8 @@ Result<Tuning> read_tuning(const std::string& path) {
 }
 
 Status add_to_tuning(const std::string& path, const std::vector<Tuned>& found) {
-  std::error_code error;
-  if (const auto folder = std::filesystem::path(path).parent_path(); !folder.empty()) {
-    std::filesystem::create_directories(folder, error);
-    if (error) {
-      return Error{Code::system, fmt::format("{}: cannot make the folder: {}", folder.string(), error.message())};
-    }
+  if (auto made = make_folder_for(path); !made) {
+    return made;
   }
   const auto lock_path = path + ".lock";
   const FileDescriptor lock(::open(lock_path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600));

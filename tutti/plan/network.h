@@ -128,7 +128,8 @@ class Fabric {
     std::size_t count = 0;
     std::array<std::uint32_t, 2 * kMostLevels> links{};
 
-    std::span<const std::uint32_t> crossed() const { return std::span(links).first(count); }
+    std::span<const std::uint32_t> crossed() const& { return std::span(links).first(count); }
+    void crossed() const&& = delete;  // it would be gone before the loop over it
   };
 
   /// `check` has to have been passed. Its network is the one for this crowd.

@@ -22,7 +22,8 @@ class Circles {
     for (const auto& team : teams) {
       for (std::size_t i = 0; i < team.size(); ++i) {
         ++workers_[fabric_.host_of(team[i])];
-        for (const auto link : fabric_.path(team[i], team[(i + 1) % team.size()]).crossed()) {
+        const auto path = fabric_.path(team[i], team[(i + 1) % team.size()]);
+        for (const auto link : path.crossed()) {
           ++crossing_[link];
         }
       }

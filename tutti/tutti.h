@@ -7,5 +7,7 @@
 #include "tutti/comm/mesh.h"
 #include "tutti/comm/reproducible_sum.h"
 #include "tutti/comm/world.h"
+#include "tutti/gradient/average.h"
 #include "tutti/gradient/data_parallel.h"
+#include "tutti/gradient/hook.h"
 #include "tutti/version.h"

@@ -13,7 +13,7 @@
 
 #include "bench/measure.h"
 #include "bench/step_models.h"
-#include "tutti/tutti.h"
+#include <tutti/tutti.h>
 
 namespace {
 

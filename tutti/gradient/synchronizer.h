@@ -52,7 +52,8 @@ class Synchronizer final : public BackwardListener, public std::enable_shared_fr
  private:
   enum class Pass { none, paused, synchronizing, broken };
   /// What ranks tell each other of a parameter.
-  enum Use : std::int32_t { kUsed = 1, kLate = 2 };
+  static constexpr std::int32_t kUsed = 1;
+  static constexpr std::int32_t kLate = 2;
   using Uses = std::vector<std::uint8_t>;
 
   struct Parameter {

@@ -123,7 +123,8 @@ tutti::plan::Network guess_network(const Ranks& ranks, int cores_of_host) {
                               .receive = {3e-6, 3e-10},
                               .ring = {.bytes = 4 * kMi, .seconds = 2e-6},  // what sockets hold
                               .meeting = {1e-5, 1e-6},
-                              .link = 5e8});
+                              .link = 5e8,
+                              .burst = 16.0 * kKi});
   }
   return network;
 }

@@ -27,7 +27,7 @@ std::vector<double*> figures_of(Network& network) {
     }
   }
   for (auto& level : network.levels) {
-    all.insert(all.end(), {&level.latency, &level.stream, &level.link, &level.send.seconds,
+    all.insert(all.end(), {&level.latency, &level.stream, &level.link, &level.burst, &level.send.seconds,
                            &level.send.seconds_per_byte, &level.receive.seconds, &level.receive.seconds_per_byte,
                            &level.ring.seconds, &level.meeting.seconds, &level.meeting.seconds_per_member});
   }

@@ -154,6 +154,7 @@ Level read_level(const Json& json, const std::string& place, std::string* wrong)
   level.latency = reader.number("latency_us", kMicro);
   level.stream = reader.number("stream_gb_per_s", kGiga);
   level.link = reader.number("link_gb_per_s", kGiga);
+  level.burst = reader.number("burst_bytes", 1);
   level.send = read_cost(reader, "send", wrong);
   level.receive = read_cost(reader, "receive", wrong);
   if (const auto eager = reader.number("eager_bytes", 1, -1); eager >= 0) {
@@ -236,6 +237,7 @@ Json to_json(const Level& level) {
   json["latency_us"] = level.latency / kMicro;
   set_unless_zero(json, "stream_gb_per_s", level.stream / kGiga);
   set_unless_zero(json, "link_gb_per_s", level.link / kGiga);
+  set_unless_zero(json, "burst_bytes", level.burst);
   json["send"] = to_json(level.send);
   json["receive"] = to_json(level.receive);
   if (level.eager_bytes != UINT64_MAX) {

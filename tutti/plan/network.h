@@ -22,6 +22,7 @@ struct MessageCost {
 /// can be moved, of any number of messages.
 struct RingCost {
   std::uint64_t bytes = 0;       ///< 0: there is none, and no limit
+  std::uint64_t portion = 0;     ///< the most that goes at a time, so that its ends overlap; 0: what there is room for
   std::uint64_t host_bytes = 0;  ///< of all pairs of a host's ranks, which share them in powers of two; 0: no limit
   double seconds = 0;            ///< each turn
 };

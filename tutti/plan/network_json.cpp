@@ -124,6 +124,7 @@ RingCost read_ring(Reader& level, std::string* wrong) {
   }
   Reader reader(*json, level.place_of("ring"), wrong);
   const RingCost cost{.bytes = static_cast<std::uint64_t>(reader.number("bytes", 1)),
+                      .portion = static_cast<std::uint64_t>(reader.number("portion_bytes", 1)),
                       .host_bytes = static_cast<std::uint64_t>(reader.number("host_bytes", 1)),
                       .seconds = reader.number("us", kMicro)};
   reader.end();
@@ -249,6 +250,9 @@ Json to_json(const Level& level) {
   }
   if (level.ring.bytes != 0) {
     json["ring"] = {{"bytes", level.ring.bytes}, {"us", level.ring.seconds / kMicro}};
+    if (level.ring.portion != 0) {
+      json["ring"]["portion_bytes"] = level.ring.portion;
+    }
     if (level.ring.host_bytes != 0) {
       json["ring"]["host_bytes"] = level.ring.host_bytes;
     }

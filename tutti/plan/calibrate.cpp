@@ -27,7 +27,7 @@ std::vector<double*> figures_of(Network& network) {
     }
   }
   for (auto& level : network.levels) {
-    all.insert(all.end(), {&level.latency, &level.stream, &level.link, &level.send.seconds,
+    all.insert(all.end(), {&level.latency, &level.stream, &level.link, &level.burst, &level.send.seconds,
                            &level.send.seconds_per_byte, &level.receive.seconds, &level.receive.seconds_per_byte,
                            &level.ring.seconds, &level.meeting.seconds, &level.meeting.seconds_per_member});
   }
@@ -99,11 +99,26 @@ class Search {
   Search(const Network& guess, std::span<const Timed> plans, std::size_t figures)
       : guess_(guess), plans_(plans), at_(figures, 0), errors_(errors_of(guess, plans)) {}
 
+  /// Times have steps and bends, where near slopes may lead nowhere, and far ones past the best: the better of both.
   Numbers run() {
+    auto other = *this;
+    descend(0.02, 1e-5);
+    other.descend(0.2, 1e-3);
+    other.descend(0.05, 1e-3);
+    other.descend(0.02, 1e-5);
+    return badness(errors_, at_) <= badness(other.errors_, other.at_) ? at_ : other.at_;
+  }
+
+ private:
+  // A figure that no plan depends on stays where it was guessed.
+  static constexpr double kPull = 1e-3;
+
+  /// Until a round brings no more than `little` of what is left. Slopes are those over `reach`.
+  void descend(double reach, double little) {
     double damping = 0.1;
     constexpr int kRounds = 60;
     for (int round = 0; round < kRounds && damping < 1e6; ++round) {
-      const auto slopes = slopes_here();
+      const auto slopes = slopes_here(reach);
       const auto before = badness(errors_, at_);
       bool better = false;
       for (; !better && damping < 1e6; damping *= better ? 0.2 : 5) {
@@ -114,16 +129,11 @@ class Search {
           errors_ = errors;
         }
       }
-      if (before - badness(errors_, at_) < 1e-5 * before) {
+      if (before - badness(errors_, at_) < little * before) {
         break;
       }
     }
-    return at_;
   }
-
- private:
-  // A figure that no plan depends on stays where it was guessed.
-  static constexpr double kPull = 1e-3;
 
   static double badness(const Numbers& errors, const Numbers& at) {
     double sum = 0;
@@ -136,20 +146,19 @@ class Search {
     return sum;
   }
 
-  /// By figure, how each error changes with it.
-  std::vector<Numbers> slopes_here() const {
-    constexpr double kStep = 0.02;
+  /// By figure, how each error changes with it when it moves so far.
+  std::vector<Numbers> slopes_here(double reach) const {
     std::vector<std::future<Numbers>> besides;
     for (std::size_t i = 0; i < at_.size(); ++i) {
       auto beside = at_;
-      beside[i] += kStep;
+      beside[i] += reach;
       besides.push_back(std::async(std::launch::async, errors_of, moved(guess_, beside), plans_));
     }
     std::vector<Numbers> slopes;
     for (auto& beside : besides) {
       slopes.push_back(beside.get());
       for (std::size_t k = 0; k < errors_.size(); ++k) {
-        slopes.back()[k] = (slopes.back()[k] - errors_[k]) / kStep;
+        slopes.back()[k] = (slopes.back()[k] - errors_[k]) / reach;
       }
     }
     return slopes;

@@ -23,8 +23,8 @@ Result<double> simulated_seconds(const TimedPlan& timed, const Network& network)
 
 /// The network whose simulated times come nearest to these: least squares of the logarithms of their ratios. Every
 /// figure of `guess` that is not 0 may move, to a thousandth or a thousandfold at most; what the plans do not tell
-/// stays near the guess. Plans of a few sizes, algorithms and numbers of ranks, simulated some hundred times: take
-/// small ones, and more of them than there are figures. Errors as of `simulate`, and where a plan has no time.
+/// stays near the guess. Plans of a few sizes, algorithms and numbers of ranks, simulated a thousand times or more:
+/// take small ones, and more of them than there are figures. Errors as of `simulate`, and where a plan has no time.
 Result<Network> calibrate(const Network& guess, std::span<const TimedPlan> plans);
 
 }  // namespace tutti::plan

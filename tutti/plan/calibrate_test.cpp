@@ -54,7 +54,8 @@ Network guess() {
 }
 
 /// Times as the model gives them, each off by up to `noise`.
-std::vector<TimedPlan> timed(const std::vector<std::size_t>& sizes, const std::vector<int>& counts, double noise) {
+std::vector<TimedPlan> timed(const std::vector<std::size_t>& sizes, const std::vector<int>& counts, double noise,
+                             const Network& network = truth()) {
   std::mt19937 random(7);
   std::vector<TimedPlan> plans;
   for (const auto count : counts) {
@@ -65,7 +66,7 @@ std::vector<TimedPlan> timed(const std::vector<std::size_t>& sizes, const std::v
                        .ranks_of_host = count,
                        .bytes = bytes};
         plan.seconds =
-            simulated_seconds(plan, truth()).value() * std::uniform_real_distribution(1 - noise, 1 + noise)(random);
+            simulated_seconds(plan, network).value() * std::uniform_real_distribution(1 - noise, 1 + noise)(random);
         plans.push_back(plan);
       }
     }
@@ -100,6 +101,19 @@ TEST(Calibrate, FindsANetworkThatExplainsThePlans) {
   const auto others = errors(found, timed({1'000, 50'000, 1 << 20}, {3}, 0));
   EXPECT_LT(others.median, 0.03);
   EXPECT_LT(others.worst, 0.1);
+}
+
+TEST(Calibrate, FindsWhatLinksSaveUp) {
+  auto limited = truth();
+  limited.levels[1].link = 1.2e8;
+  limited.levels[1].burst = 60'000;
+  auto network = limited;
+  network.levels[1].link *= 3;
+  network.levels[1].burst = 9'000;
+  const auto plans = timed({256, 9'000, 50'000, 300'000}, {1, 2, 4}, 0, limited);
+  const auto after = errors(calibrate(network, plans).value(), plans);
+  EXPECT_LT(after.median, 0.01);
+  EXPECT_LT(after.worst, 0.1);
 }
 
 TEST(Calibrate, NoiseIsAveragedOut) {

@@ -39,12 +39,12 @@ Status check_level(const Network& network, std::size_t index) {
   if (level.joined == Level::Joined::by_pairs && (!last || index == 0 || level.members == 0)) {
     return says("joined by pairs: for the last level alone, and it says how many members");
   }
-  if (index == 0 && level.link != 0) {
+  if (index == 0 && (level.link != 0 || level.burst != 0)) {
     return says("a host has no links: the limit of its memory is the processors' memory");
   }
-  for (const auto amount :
-       {level.latency, level.stream, level.link, level.send.seconds, level.send.seconds_per_byte, level.receive.seconds,
-        level.receive.seconds_per_byte, level.meeting.seconds, level.meeting.seconds_per_member}) {
+  for (const auto amount : {level.latency, level.stream, level.link, level.burst, level.send.seconds,
+                            level.send.seconds_per_byte, level.receive.seconds, level.receive.seconds_per_byte,
+                            level.meeting.seconds, level.meeting.seconds_per_member}) {
     if (!is_amount(amount)) {
       return says("times and speeds are not negative, and finite");
     }
@@ -174,6 +174,7 @@ Fabric::Fabric(Network network, int ranks) : network_(std::move(network)), ranks
     first_.push_back(static_cast<std::uint32_t>(bandwidths_.size()));
     const auto count = level.joined == Level::Joined::by_pairs ? below * below : 2 * below;
     bandwidths_.resize(bandwidths_.size() + count, level.link);
+    bursts_.resize(bandwidths_.size(), level.burst);
   }
   for (const auto& slow : network_.slow) {
     const auto below = groups(slow.level - 1);
@@ -234,10 +235,10 @@ Fabric::Path Fabric::path(Rank from, Rank to) const {
   return path;
 }
 
-double Fabric::alone(const Path& path) const {
+double Fabric::least(const Path& path, bool saved_up) const {
   auto least = network_.levels[path.level].stream;
   for (const auto link : path.crossed()) {
-    if (const auto speed = bandwidths_[link]; speed > 0) {
+    if (const auto speed = bandwidths_[link]; speed > 0 && !(saved_up && burst(link) > 0)) {
       least = least > 0 ? std::min(least, speed) : speed;
     }
   }

@@ -22,6 +22,7 @@ struct MessageCost {
 /// can be moved, of any number of messages.
 struct RingCost {
   std::uint64_t bytes = 0;       ///< 0: there is none, and no limit
+  std::uint64_t portion = 0;     ///< the most that goes at a time, so that its ends overlap; 0: what there is room for
   std::uint64_t host_bytes = 0;  ///< of all pairs of a host's ranks, which share them in powers of two; 0: no limit
   double seconds = 0;            ///< each turn
 };
@@ -57,6 +58,9 @@ struct Level {
   /// Bytes per second of each of its links, each way, shared by what crosses it at the same time; 0: no limit. The
   /// first level has no links: there messages are what processors copy.
   double link = 0;
+  /// What each of its links saves up of its bandwidth while nothing crosses it: so many bytes then pass at once, as
+  /// where a token bucket sets the limit. A cable saves nothing.
+  double burst = 0;
   std::string source = {};  ///< where the figures come from
 };
 
@@ -139,6 +143,8 @@ class Fabric {
   int ranks() const { return ranks_; }
   std::size_t links() const { return bandwidths_.size(); }
   double bandwidth(std::uint32_t link) const { return bandwidths_[link]; }
+  /// Bytes that it saves up; 0 where it has no limit.
+  double burst(std::uint32_t link) const { return bandwidths_[link] > 0 ? bursts_[link] : 0; }
   /// "from host 3 up", for people.
   std::string describe(std::uint32_t link) const;
 
@@ -169,14 +175,19 @@ class Fabric {
   /// `from` and `to` differ.
   Path path(Rank from, Rank to) const;
   /// Bytes per second of a message that has the path for itself; 0: no limit.
-  double alone(const Path& path) const;
+  double alone(const Path& path) const { return least(path, false); }
+  /// The same of bytes that its links have saved up for.
+  double at_once(const Path& path) const { return least(path, true); }
 
  private:
+  double least(const Path& path, bool saved_up) const;
+
   Network network_;
   int ranks_;
   std::vector<std::int64_t> spans_;   // ranks of a group, by level
   std::vector<std::uint32_t> first_;  // link, by level
   std::vector<double> bandwidths_;
+  std::vector<double> bursts_;
 };
 
 }  // namespace tutti::plan

@@ -124,6 +124,7 @@ RingCost read_ring(Reader& level, std::string* wrong) {
   }
   Reader reader(*json, level.place_of("ring"), wrong);
   const RingCost cost{.bytes = static_cast<std::uint64_t>(reader.number("bytes", 1)),
+                      .portion = static_cast<std::uint64_t>(reader.number("portion_bytes", 1)),
                       .host_bytes = static_cast<std::uint64_t>(reader.number("host_bytes", 1)),
                       .seconds = reader.number("us", kMicro)};
   reader.end();
@@ -154,6 +155,7 @@ Level read_level(const Json& json, const std::string& place, std::string* wrong)
   level.latency = reader.number("latency_us", kMicro);
   level.stream = reader.number("stream_gb_per_s", kGiga);
   level.link = reader.number("link_gb_per_s", kGiga);
+  level.burst = reader.number("burst_bytes", 1);
   level.send = read_cost(reader, "send", wrong);
   level.receive = read_cost(reader, "receive", wrong);
   if (const auto eager = reader.number("eager_bytes", 1, -1); eager >= 0) {
@@ -236,6 +238,7 @@ Json to_json(const Level& level) {
   json["latency_us"] = level.latency / kMicro;
   set_unless_zero(json, "stream_gb_per_s", level.stream / kGiga);
   set_unless_zero(json, "link_gb_per_s", level.link / kGiga);
+  set_unless_zero(json, "burst_bytes", level.burst);
   json["send"] = to_json(level.send);
   json["receive"] = to_json(level.receive);
   if (level.eager_bytes != UINT64_MAX) {
@@ -247,6 +250,9 @@ Json to_json(const Level& level) {
   }
   if (level.ring.bytes != 0) {
     json["ring"] = {{"bytes", level.ring.bytes}, {"us", level.ring.seconds / kMicro}};
+    if (level.ring.portion != 0) {
+      json["ring"]["portion_bytes"] = level.ring.portion;
+    }
     if (level.ring.host_bytes != 0) {
       json["ring"]["host_bytes"] = level.ring.host_bytes;
     }

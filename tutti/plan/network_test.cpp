@@ -85,7 +85,8 @@ TEST(Network, JsonGoesThereAndBack) {
   auto network = small();
   network.levels[0].send = {2e-6, 1.25e-10};
   network.levels[1].eager_bytes = 4096;
-  network.levels[0].ring = {.bytes = 1024, .host_bytes = 65536, .seconds = 3e-7};
+  network.levels[1].burst = 16384;
+  network.levels[0].ring = {.bytes = 1024, .portion = 256, .host_bytes = 65536, .seconds = 3e-7};
   network.levels[2].meeting = {.seconds = 5e-6, .seconds_per_member = 2e-6};
   network.processors.cores = 3;
   network.processors.sum = 25e9;
@@ -99,6 +100,8 @@ TEST(Network, JsonGoesThereAndBack) {
   EXPECT_EQ(to_json(again.value()), text);
   EXPECT_DOUBLE_EQ(again.value().levels[0].send.seconds_per_byte, 1.25e-10);
   EXPECT_EQ(again.value().levels[1].eager_bytes, 4096);
+  EXPECT_EQ(again.value().levels[1].burst, 16384);
+  EXPECT_EQ(again.value().levels[0].ring.portion, 256);
   EXPECT_EQ(again.value().levels[0].ring.host_bytes, 65536);
   EXPECT_DOUBLE_EQ(again.value().levels[2].meeting.seconds_per_member, 2e-6);
   EXPECT_DOUBLE_EQ(again.value().processors.step_seconds, 4e-8);

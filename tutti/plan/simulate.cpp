@@ -10,7 +10,7 @@
 
 namespace tutti::plan {
 
-Simulation::Simulation(const Plan& plan, std::size_t bytes_of_block, const Fabric& fabric)
+Simulation::Simulation(const Plan& plan, std::size_t bytes_of_block, const Fabric& fabric, const Savings& saved)
     : plan_(plan),
       bytes_(bytes_of_block, plan.shape.pieces),
       fabric_(fabric),
@@ -22,6 +22,9 @@ Simulation::Simulation(const Plan& plan, std::size_t bytes_of_block, const Fabri
   begun_.reserve(events_.size() + events_.size() / 2);
   result_.ends.resize(plan.programs.size(), 0);
   result_.links.resize(fabric.links());
+  for (std::uint32_t link = 0; link < fabric.links(); ++link) {
+    buckets_.push_back({.bytes = saved[link], .idle = -fabric.meeting()});
+  }
 }
 
 Result<Simulated> Simulation::run() {
@@ -215,12 +218,18 @@ void Simulation::start_transfer(std::uint32_t event) {
 
 void Simulation::cross_links(std::uint32_t event, std::size_t bytes) {
   const auto path = path_of(event);
-  const auto speed = fabric_.alone(path);
   const auto count = static_cast<double>(bytes);
   for (const auto link : path.crossed()) {
     result_.links[link].bytes += count;
   }
-  start({event, Phase::transfer, bytes}, speed > 0 ? count / speed : 0, speed, path.crossed());
+  const auto takes = [](double moved, double speed) { return speed > 0 ? moved / speed : 0; };
+  const auto free = spend(path, count);
+  if (free == count) {
+    start({event, Phase::transfer, bytes}, takes(count, fabric_.at_once(path)), 0, {});
+    return;
+  }
+  const auto speed = fabric_.alone(path);
+  start({event, Phase::transfer, bytes}, takes(count - free, speed), speed, path.crossed());
 }
 
 void Simulation::finish_phase(Begun over) {
@@ -313,10 +322,10 @@ Result<Simulated> simulate(const Plan& plan, std::size_t bytes_of_block, const N
   }
   const Fabric fabric(network, plan.shape.ranks);
   if (network.processors.slowdown.empty()) {
-    return Simulation(plan, bytes_of_block, fabric).run();
+    return simulate_again(plan, bytes_of_block, fabric);
   }
   const Fabric slower(at_footprint(network, footprint(plan, bytes_of_block, fabric)), plan.shape.ranks);
-  return Simulation(plan, bytes_of_block, slower).run();
+  return simulate_again(plan, bytes_of_block, slower);
 }
 
 }  // namespace tutti::plan

@@ -34,9 +34,10 @@ void Simulation::move_on(std::uint32_t number) {
 std::size_t Simulation::take_portion(std::uint32_t event) {
   auto& state = steps_[event];
   auto& ring = rings_[state.ring];
-  const auto rest = state.bytes - state.moved;
+  const auto& cost = level_of(event).ring;
+  const auto rest = std::min<std::size_t>(state.bytes - state.moved, cost.portion > 0 ? cost.portion : SIZE_MAX);
   if (is_send(event)) {
-    const auto portion = std::min<std::size_t>(rest, level_of(event).ring.bytes - ring.taken);
+    const auto portion = std::min<std::size_t>(rest, cost.bytes - ring.taken);
     ring.taken += portion;
     return portion;
   }

@@ -197,6 +197,15 @@ TEST(Simulate, WhatIsLongerThanARingGoesInPortions) {
   EXPECT_EQ(Fabric(shared, 3).network().levels[0].ring.bytes, 256U);
 }
 
+TEST(Simulate, BothEndsOfARingAreAtWorkWhenPortionsAreShorterThanIt) {
+  const Request request{.op = Op::reduce, .algorithm = Algorithm::direct, .ranks = 2};
+  auto network = ringed(1000);
+  network.levels[0].ring.seconds = 0;
+  EXPECT_NEAR(of(request, 1000, network).seconds, 1e-6 + 0.5e-6 + 1e-6, 1e-14);
+  network.levels[0].ring.portion = 500;
+  EXPECT_NEAR(of(request, 1000, network).seconds, 1e-6 + 0.5e-6 + 0.5e-6, 1e-14);
+}
+
 TEST(Simulate, OneTurnAtARingIsForAllThatCanBeMoved) {
   Plan plan{.shape = {.op = Op::broadcast, .ranks = 2, .pieces = 2}, .programs = {}};
   Builder root(plan.shape, Rank{0});

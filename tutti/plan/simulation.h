@@ -14,10 +14,16 @@ namespace tutti::plan {
 /// One plan that is simulated: what `simulate` is made of. Once, by one thread.
 class Simulation {
  public:
-  /// All three outlive it; the network is the one for these bytes.
-  Simulation(const Plan& plan, std::size_t bytes_of_block, const Fabric& fabric);
+  /// By link, the bytes that may pass at once.
+  using Savings = std::vector<double>;
+
+  /// All three outlive it; the network is the one for these bytes. Links begin with what they have `saved`, and save on
+  /// while ranks meet.
+  Simulation(const Plan& plan, std::size_t bytes_of_block, const Fabric& fabric, const Savings& saved);
 
   Result<Simulated> run();
+  /// What they have when it is over.
+  Savings saved();
 
  private:
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
@@ -59,6 +65,11 @@ class Simulation {
     std::uint32_t sender = kNone;  // whose turn it is at either end
     std::uint32_t receiver = kNone;
     bool crossing = false;  // something of it is on the links
+  };
+  /// What a link has saved up.
+  struct Bucket {
+    double bytes = 0;
+    double idle = 0;  // seconds, when that was right
   };
 
   /// The links; then, where they are limits, the memory and the cores of each host.
@@ -102,6 +113,11 @@ class Simulation {
   /// What was written goes onto the links when what was before it is through.
   void cross(std::uint32_t event);
 
+  // simulate_bursts.cpp
+  void fill(std::uint32_t link);
+  /// Of a message's bytes those that pass at once: they are spent.
+  double spend(const Fabric::Path& path, double bytes);
+
   const Plan& plan_;
   PieceBytes bytes_;
   const Fabric& fabric_;
@@ -114,11 +130,16 @@ class Simulation {
   Activities activities_;
   std::vector<Begun> begun_;  // by the number of its activity
   std::vector<Ring> rings_;
+  std::vector<Bucket> buckets_;    // by link
   std::uint32_t trigger_ = kNone;  // what is over now
   std::vector<std::uint32_t> open_;
   std::vector<std::uint32_t> begun_now_;  // messages, one end of each
   std::uint32_t unfinished_ = 0;
   Simulated result_;
 };
+
+/// A plan that runs again and again, one behind the other: how it goes once links have saved up no more than the runs
+/// before it left them.
+Result<Simulated> simulate_again(const Plan& plan, std::size_t bytes_of_block, const Fabric& fabric);
 
 }  // namespace tutti::plan

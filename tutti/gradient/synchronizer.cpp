@@ -44,11 +44,11 @@ Synchronizer::Synchronizer(std::vector<NamedTensor> parameters, std::vector<Name
   divide(backwards(named_.size()));
 }
 
-Synchronizer::~Synchronizer() { hooks_.clear(); }
+Synchronizer::~Synchronizer() { arrivals_.clear(); }
 
 void Synchronizer::attach() {
   for (std::size_t i = 0; i < named_.size(); ++i) {
-    hooks_.add(tensor(i), i, [self = weak_from_this()](std::size_t index) {
+    arrivals_.add(tensor(i), i, [self = weak_from_this()](std::size_t index) {
       if (auto alive = self.lock()) {
         alive->arrived(index);
       }

@@ -5,10 +5,10 @@
 #include <optional>
 #include <vector>
 
+#include "tutti/gradient/arrivals.h"
 #include "tutti/gradient/backward_end.h"
 #include "tutti/gradient/bucket.h"
 #include "tutti/gradient/buffer_sync.h"
-#include "tutti/gradient/hooks.h"
 #include "tutti/gradient/learner.h"
 #include "tutti/gradient/model_parts.h"
 #include "tutti/gradient/options.h"
@@ -91,7 +91,7 @@ class Synchronizer final : public BackwardListener, public std::enable_shared_fr
   const DataParallelOptions options_;
   const std::vector<NamedTensor> named_;
   BufferSync buffers_;
-  Hooks hooks_;
+  Arrivals arrivals_;
   mutable std::mutex mutex_;
   std::vector<Parameter> parameters_;
   std::vector<BucketLayout> layouts_;

@@ -10,8 +10,8 @@ namespace tutti::engine::mpi {
 
 /// Keeps MPI going. MPI moves bytes only while somebody calls it, also those of a send that it says is over; a rank
 /// that then waits in shared memory, or computes, does not, and its peer on another host would wait for the rest. So a
-/// thread calls it when nobody has for a millisecond; the longer nothing happens, the more seldom. All groups of a process
-/// share one.
+/// thread calls it when nobody has for a millisecond; the longer nothing happens, the more seldom. All groups of a
+/// process share one.
 class Pulse {
  public:
   /// The library outlives it.

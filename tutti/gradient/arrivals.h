@@ -11,12 +11,12 @@
 namespace tutti::gradient {
 
 /// Tells when parameters' gradients are there, in every backward pass, until it is gone.
-class Hooks {
+class Arrivals {
  public:
-  Hooks() = default;
-  Hooks(const Hooks&) = delete;
-  Hooks& operator=(const Hooks&) = delete;
-  ~Hooks() { clear(); }
+  Arrivals() = default;
+  Arrivals(const Arrivals&) = delete;
+  Arrivals& operator=(const Arrivals&) = delete;
+  ~Arrivals() { clear(); }
 
   /// Calls `arrived` with the parameter's number after its gradient was set or added to, on the thread of autograd.
   void add(const at::Tensor& parameter, std::size_t number, const std::function<void(std::size_t)>& arrived);
@@ -24,7 +24,7 @@ class Hooks {
 
  private:
   using NodePtr = decltype(torch::autograd::get_current_node());
-  std::vector<std::pair<NodePtr, std::uintptr_t>> hooks_;  // nodes would be gone and made anew if nobody held them
+  std::vector<std::pair<NodePtr, std::uintptr_t>> arrivals_;  // nodes would be gone and made anew if nobody held them
 };
 
 }  // namespace tutti::gradient

@@ -1,25 +1,25 @@
-#include "tutti/gradient/hooks.h"
+#include "tutti/gradient/arrivals.h"
 
 #include <torch/csrc/autograd/utils/lambda_post_hook.h>
 #include <torch/csrc/autograd/variable.h>
 
 namespace tutti::gradient {
 
-void Hooks::add(const at::Tensor& parameter, std::size_t number, const std::function<void(std::size_t)>& arrived) {
+void Arrivals::add(const at::Tensor& parameter, std::size_t number, const std::function<void(std::size_t)>& arrived) {
   auto node = torch::autograd::impl::grad_accumulator(parameter);
   const auto key = node->add_post_hook(
       std::make_unique<torch::autograd::utils::LambdaPostHook>([arrived, number](const auto& outputs, const auto&) {
         arrived(number);
         return outputs;
       }));
-  hooks_.emplace_back(std::move(node), key);
+  arrivals_.emplace_back(std::move(node), key);
 }
 
-void Hooks::clear() {
-  for (auto& [node, key] : hooks_) {
+void Arrivals::clear() {
+  for (auto& [node, key] : arrivals_) {
     node->del_post_hook(key);
   }
-  hooks_.clear();
+  arrivals_.clear();
 }
 
 }  // namespace tutti::gradient

@@ -1,12 +1,10 @@
 // Whole training steps of the ranks that it is run as, by one thread each: without synchronization, with DataParallel,
 // and with LibTorch's own c10d::Reducer on our backend. They take turns; times are of the slowest rank.
 //
-//   tutti run -n 2 -- build/bench/steps gpt --rounds 20
+//   tutti run -n 2 -- build/bench/steps gpt 20     the model (gpt, cnn, mlp), and how many rounds
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
-#include <map>
 #include <numeric>
 
 #include <torch/csrc/distributed/c10d/reducer.hpp>
@@ -82,7 +80,7 @@ int main(int count, char** words) {
   at::set_num_threads(1);
   const auto world = tutti::init();
   const std::string model = count > 1 ? words[1] : "gpt";
-  const int rounds = count > 3 ? std::atoi(words[3]) : 20;
+  const int rounds = count > 2 ? bench::number_of<int>(words[2], "ROUNDS") : 20;
   std::vector<Contestant> contestants;
   for (const auto* name : {"none", "tutti", "reducer"}) {
     contestants.push_back(make(name, model, world));
@@ -110,8 +108,7 @@ int main(int count, char** words) {
     std::printf("%-8s %-8s %8.0f us  over %8.0f us (%.0f .. %.0f)\n", model.c_str(), one.name.c_str(), step.median_us,
                 more.median_us, more.p10_us, more.p90_us);
   }
-  const auto& ours = static_cast<tutti::DataParallel<torch::nn::Module>&>(
-      *static_cast<tutti::DataParallel<torch::nn::Module>*>(contestants[1].helper.get()));
-  std::printf("%s\n", ours.report()->text().c_str());
+  const auto ours = std::static_pointer_cast<tutti::DataParallel<torch::nn::Module>>(contestants[1].helper);
+  std::printf("%s\n", ours->report()->text().c_str());
   return 0;
 }

@@ -1,9 +1,7 @@
 #include "tutti/gradient/average.h"
 
 #include <algorithm>
-#include <functional>
 #include <map>
-#include <numeric>
 
 #include <ATen/ops/empty.h>
 #include <c10/core/GradMode.h>
@@ -18,11 +16,12 @@ namespace {
 
 using gradient::Bucket;
 
-/// Its gradient, as far as it can be compared with another rank's: one that is not there is as its parameter.
+/// What gradients look like when they travel: those that are not there, or sparse, as their parameters.
 std::vector<NamedTensor> gradients_of(const std::vector<NamedTensor>& parameters) {
   std::vector<NamedTensor> gradients;
   for (const auto& [name, tensor] : parameters) {
-    gradients.push_back({name, tensor.grad().defined() ? tensor.grad() : tensor.detach()});
+    const bool as_it_is = tensor.grad().defined() && !tensor.grad().is_sparse();
+    gradients.push_back({name, (as_it_is ? tensor.grad() : tensor).detach()});
   }
   return gradients;
 }
@@ -43,7 +42,8 @@ class Averaging {
  public:
   Averaging(const std::vector<NamedTensor>& parameters, const Group& group, std::size_t bucket_bytes) {
     const c10::NoGradGuard no_grad;
-    check_same(gradients_of(parameters), "gradient", group);
+    const auto gradients = gradients_of(parameters);
+    check_same(gradients, "gradient", group);
     const auto used = agree_on_use(parameters, group);
     std::vector<std::size_t> order;
     for (std::size_t i = 0; i < parameters.size(); ++i) {
@@ -52,8 +52,8 @@ class Averaging {
       }
     }
     const gradient::BucketSizes limits{.first = bucket_bytes, .others = bucket_bytes};
-    for (const auto& layout : lay_out(gradient::sizes_of(gradients_of(parameters)), order, limits)) {
-      auto& bucket = buckets_.emplace_back(layout, gradients_of(parameters), group);
+    for (const auto& layout : lay_out(gradient::sizes_of(gradients), order, limits)) {
+      auto& bucket = buckets_.emplace_back(layout, gradients, group);
       for (std::size_t i = 0; i < bucket.numbers.size(); ++i) {
         const auto& parameter = parameters[bucket.numbers[i]].tensor;
         owners_.push_back(parameter);

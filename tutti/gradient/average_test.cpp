@@ -50,6 +50,16 @@ TEST(Average, WhatNobodyHasStaysAway) {
   });
 }
 
+TEST(Average, SparseGradientsBecomeDense) {
+  run_ranks(2, [](Group& group) {
+    torch::nn::Embedding table(torch::nn::EmbeddingOptions(5, 3).sparse(true));
+    table(torch::tensor({to_int(group.rank())})).sum().backward();
+    ASSERT_TRUE(table->weight.grad().is_sparse());
+    average_gradients(*table, group);
+    EXPECT_TRUE(torch::equal(table->weight.grad().sum(1), torch::tensor({1.5F, 1.5F, 0.F, 0.F, 0.F})));
+  });
+}
+
 TEST(Average, NamesTheGradientAndTheRanksThatDiffer) {
   run_ranks(3, [](Group& group) {
     auto weight = torch::ones({3, group.rank() == Rank{1} ? 5 : 4});

@@ -55,11 +55,12 @@ std::vector<ParameterSize> sizes_of(std::span<const NamedTensor> tensors) {
 }
 
 void put(const at::Tensor& view, const at::Tensor& gradient) {
-  if (gradient.data_ptr() == view.data_ptr() && gradient.strides() == view.strides()) {
+  const bool strided = gradient.layout() == at::kStrided;  // sparse ones have no data to point to
+  if (strided && gradient.data_ptr() == view.data_ptr() && gradient.strides() == view.strides()) {
     return;
   }
   // The usual one, without the detour of an operator: there may be thousands of small ones.
-  if (gradient.layout() == at::kStrided && gradient.is_cpu() && gradient.scalar_type() == view.scalar_type() &&
+  if (strided && gradient.is_cpu() && gradient.scalar_type() == view.scalar_type() &&
       gradient.sizes() == view.sizes() && gradient.strides() == view.strides()) {
     std::memcpy(view.data_ptr(), gradient.const_data_ptr(), view.nbytes());
     return;

@@ -231,7 +231,7 @@ void Synchronizer::fill(Bucket& bucket) {
       continue;
     }
     auto& gradient = tensor(index).mutable_grad();
-    const bool own = gradient.defined() && gradient.data_ptr() == view(index).data_ptr();
+    const bool own = gradient.defined() && !gradient.is_sparse() && gradient.data_ptr() == view(index).data_ptr();
     // One that lies elsewhere was put there by hand, or in a paused pass.
     parameter.touched = parameter.touched || (gradient.defined() && !own);
     parameter.kept = gradient.defined();

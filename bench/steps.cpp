@@ -1,7 +1,8 @@
 // Whole training steps of the ranks that it is run as, by one thread each: without synchronization, with DataParallel,
-// and with LibTorch's own c10d::Reducer on our backend. They take turns; times are of the slowest rank.
+// with LibTorch's own c10d::Reducer on our backend, and with reproducible sums. They take turns; times are of the
+// slowest rank. bench/compare_steps puts PyTorch's beside it.
 //
-//   tutti run -n 2 -- build/bench/steps gpt 20     the model (gpt, cnn, mlp), and how many rounds
+//   tutti run -n 2 -- build/bench/steps gpt 20 [--json]     the model (gpt, cnn, mlp), and how many rounds
 
 #include <algorithm>
 #include <cstdio>
@@ -63,8 +64,10 @@ std::shared_ptr<c10d::Reducer> make_reducer(const StepModel& model, const tutti:
 
 Contestant make(const std::string& name, const std::string& model, const tutti::World& world) {
   Contestant one{.name = name, .model = bench::make_step_model(model, tutti::to_int(world.rank()) + 1)};
-  if (name == "tutti") {
-    one.helper = std::make_shared<tutti::DataParallel<torch::nn::Module>>(one.model.module, world.group());
+  if (name == "tutti" || name == "reproducible") {
+    const auto reduction = name == "tutti" ? tutti::Reduction::usual : tutti::Reduction::reproducible;
+    one.helper = std::make_shared<tutti::DataParallel<torch::nn::Module>>(
+        one.model.module, world.group(), tutti::DataParallelOptions{.reduction = reduction});
   } else if (name == "reducer") {
     auto reducer = make_reducer(one.model, world.group());
     one.before_backward = [reducer] { reducer->prepare_for_backward({}); };
@@ -74,6 +77,33 @@ Contestant make(const std::string& name, const std::string& model, const tutti::
   return one;
 }
 
+/// For people.
+void print_text(const std::string& model, const std::vector<Contestant>& contestants) {
+  for (const auto& one : contestants) {
+    std::vector<double> over;
+    for (std::size_t i = 0; i < one.microseconds.size(); ++i) {
+      over.push_back(one.microseconds[i] - contestants[0].microseconds[i]);
+    }
+    const auto step = bench::summarize(one.microseconds);
+    const auto more = bench::summarize(over);
+    std::printf("%-8s %-12s %8.0f us  over %8.0f us (%.0f .. %.0f)\n", model.c_str(), one.name.c_str(), step.median_us,
+                more.median_us, more.p10_us, more.p90_us);
+  }
+  const auto ours = std::static_pointer_cast<tutti::DataParallel<torch::nn::Module>>(contestants[1].helper);
+  std::printf("%s\n", ours->report()->text().c_str());
+}
+
+/// For programs: a line for each contestant.
+void print_json(const std::string& model, const std::vector<Contestant>& contestants) {
+  for (const auto& one : contestants) {
+    std::printf("{\"model\": \"%s\", \"contestant\": \"%s\", \"us\": [", model.c_str(), one.name.c_str());
+    for (std::size_t i = 0; i < one.microseconds.size(); ++i) {
+      std::printf("%s%.1f", i == 0 ? "" : ", ", one.microseconds[i]);
+    }
+    std::printf("]}\n");
+  }
+}
+
 }  // namespace
 
 int main(int count, char** words) {
@@ -81,8 +111,9 @@ int main(int count, char** words) {
   const auto world = tutti::init();
   const std::string model = count > 1 ? words[1] : "gpt";
   const int rounds = count > 2 ? bench::number_of<int>(words[2], "ROUNDS") : 20;
+  const bool json = count > 3 && std::string(words[3]) == "--json";
   std::vector<Contestant> contestants;
-  for (const auto* name : {"none", "tutti", "reducer"}) {
+  for (const auto* name : {"none", "tutti", "reducer", "reproducible"}) {
     contestants.push_back(make(name, model, world));
   }
   for (int round = -3; round < rounds; ++round) {
@@ -95,20 +126,8 @@ int main(int count, char** words) {
       }
     }
   }
-  if (world.rank() != tutti::Rank{0}) {
-    return 0;
+  if (world.rank() == tutti::Rank{0}) {
+    json ? print_json(model, contestants) : print_text(model, contestants);
   }
-  for (const auto& one : contestants) {
-    std::vector<double> over;
-    for (std::size_t i = 0; i < one.microseconds.size(); ++i) {
-      over.push_back(one.microseconds[i] - contestants[0].microseconds[i]);
-    }
-    const auto step = bench::summarize(one.microseconds);
-    const auto more = bench::summarize(over);
-    std::printf("%-8s %-8s %8.0f us  over %8.0f us (%.0f .. %.0f)\n", model.c_str(), one.name.c_str(), step.median_us,
-                more.median_us, more.p10_us, more.p90_us);
-  }
-  const auto ours = std::static_pointer_cast<tutti::DataParallel<torch::nn::Module>>(contestants[1].helper);
-  std::printf("%s\n", ours->report()->text().c_str());
   return 0;
 }

@@ -104,6 +104,22 @@ class Conformance(OnHosts):
                      TUTTI_ALL_TO_ALL="library")
 
 
+class Gradients(OnHosts):
+    """The tests of gradients, whose ranks are those of the job: the first ones of it, as many as a test wants."""
+
+    def test_every_mpi(self):
+        for folder in MPIS:
+            with self.subTest(folder):
+                code, output = self.run_job(self.mpi(folder), (2, 2), [ARGUMENTS.gradients])
+                self.assertEqual(code, 0, output)
+                self.assertIn("[  PASSED  ]", output)
+
+    def test_one_rank_each(self):
+        code, output = self.run_job(self.mpi("mpich"), (1, 1, 1), [ARGUMENTS.gradients])
+        self.assertEqual(code, 0, output)
+        self.assertIn("[  PASSED  ]", output)
+
+
 class Traffic(OnHosts):
     """What plans send between hosts is what their formulas say."""
 
@@ -304,6 +320,7 @@ if __name__ == "__main__":
     PARSER.add_argument("--conformance", required=True)
     PARSER.add_argument("--across", required=True)
     PARSER.add_argument("--traffic", required=True)
+    PARSER.add_argument("--gradients", required=True)
     PARSER.add_argument("--embedded", required=True)
     PARSER.add_argument("--mpi", default="")
     ARGUMENTS, REST = PARSER.parse_known_args()

@@ -93,20 +93,12 @@ std::shared_ptr<Averaging> start(const std::vector<NamedTensor>& parameters, con
   return std::make_shared<Averaging>(parameters, group, options.bucket_bytes);
 }
 
-bool names(const std::string& pattern, const std::string& name) {
-  return pattern.ends_with('*') ? name.starts_with(std::string_view(pattern).substr(0, pattern.size() - 1))
-                                : name == pattern;
-}
-
 /// The axes that a parameter is averaged over, as the mesh names a slice: "dp,cp".
 std::string axes_for(const std::string& name, const Mesh& mesh, const AverageOptions& options) {
   std::string text;
   for (const auto& axis : mesh.axes()) {
-    bool wanted = std::find(options.axes.begin(), options.axes.end(), axis.name) != options.axes.end();
-    for (const auto& sharded : options.sharded) {
-      const bool divided = std::find(sharded.axes.begin(), sharded.axes.end(), axis.name) != sharded.axes.end();
-      wanted = wanted && !(divided && names(sharded.parameter, name));
-    }
+    const bool wanted = std::find(options.axes.begin(), options.axes.end(), axis.name) != options.axes.end() &&
+                        !is_sharded(options.sharded, name, axis.name);
     text += wanted ? (text.empty() ? "" : ",") + axis.name : "";
   }
   return text;

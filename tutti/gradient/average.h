@@ -7,14 +7,9 @@
 
 #include "tutti/comm/group.h"
 #include "tutti/comm/mesh.h"
+#include "tutti/gradient/sharded_over.h"
 
 namespace tutti {
-
-/// Which axes of a mesh a parameter is divided over: ranks along them have other values of it, and so other gradients.
-struct ShardedOver {
-  std::string parameter;          ///< its name, or the beginning of several names followed by '*'
-  std::vector<std::string> axes;  ///< "tp"
-};
 
 struct AverageOptions {
   std::size_t bucket_bytes = std::size_t{25} << 20;

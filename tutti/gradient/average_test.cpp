@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tutti/comm/world.h"
 #include "tutti/gradient/test_models.h"
+#include "tutti/gradient/test_ranks.h"
 
 namespace tutti {
 namespace {
@@ -17,7 +17,7 @@ INSTANTIATE_TEST_SUITE_P(Ranks, AverageTest, testing::Values(1, 2, 3, 4));
 
 TEST_P(AverageTest, GradientsAreThoseOfOneProcess) {
   for (const bool later : {false, true}) {
-    run_ranks(GetParam(), [later](Group& group) {
+    on_ranks(GetParam(), [later](Group& group) {
       Net net(1);
       Net reference(1);
       const auto loss = [&](Net& of, int rank) {
@@ -41,7 +41,7 @@ TEST_P(AverageTest, GradientsAreThoseOfOneProcess) {
 }
 
 TEST(Average, WhatNobodyHasStaysAway) {
-  run_ranks(2, [](Group& group) {
+  on_ranks(2, [](Group& group) {
     Net net(1);
     mean_loss(net->forward(rows_of(0))).backward();
     average_gradients(*net, group);
@@ -51,7 +51,7 @@ TEST(Average, WhatNobodyHasStaysAway) {
 }
 
 TEST(Average, SparseGradientsBecomeDense) {
-  run_ranks(2, [](Group& group) {
+  on_ranks(2, [](Group& group) {
     torch::nn::Embedding table(torch::nn::EmbeddingOptions(5, 3).sparse(true));
     table(torch::tensor({to_int(group.rank())})).sum().backward();
     ASSERT_TRUE(table->weight.grad().is_sparse());
@@ -61,7 +61,7 @@ TEST(Average, SparseGradientsBecomeDense) {
 }
 
 TEST(Average, NamesTheGradientAndTheRanksThatDiffer) {
-  run_ranks(3, [](Group& group) {
+  on_ranks(3, [](Group& group) {
     auto weight = torch::ones({3, group.rank() == Rank{1} ? 5 : 4});
     weight.mutable_grad() = torch::full_like(weight, 7);
     try {
@@ -88,19 +88,19 @@ double averaged(const Mesh& mesh, Rank rank, const AverageOptions& options, cons
 }
 
 TEST(Average, OverDpAndCpAndNeverOverTp) {
-  run_ranks(8, [](World& world) {
-    const auto mesh = world.mesh("dp=2,cp=2,tp=2");
-    const auto rank = to_int(world.rank());
+  on_ranks(8, [](Group& group) {
+    const Mesh mesh(group, "dp=2,cp=2,tp=2");
+    const auto rank = to_int(group.rank());
     const double tp = rank % 2;
     const double all = 3 + tp;                      // of 0, 2, 4, 6, or of 1, 3, 5, 7
     const double along_cp = rank / 4 * 4 + 1 + tp;  // of two with the same dp
-    EXPECT_EQ(averaged(mesh, world.rank(), {}, "weight"), all);
-    EXPECT_EQ(averaged(mesh["cp"], world.rank(), {}, "weight"), along_cp);
+    EXPECT_EQ(averaged(mesh, group.rank(), {}, "weight"), all);
+    EXPECT_EQ(averaged(mesh["cp"], group.rank(), {}, "weight"), along_cp);
     const AverageOptions divided{.sharded = {{"weight", {"dp"}}}};
-    EXPECT_EQ(averaged(mesh, world.rank(), divided, "weight"), along_cp);
-    EXPECT_EQ(averaged(mesh, world.rank(), divided, "bias"), all);
-    EXPECT_EQ(averaged(mesh, world.rank(), {.sharded = {{"*", {"dp", "cp"}}}}, "bias"), rank);
-    EXPECT_THROW(averaged(mesh["tp"], world.rank(), {}, "weight"), Exception);
+    EXPECT_EQ(averaged(mesh, group.rank(), divided, "weight"), along_cp);
+    EXPECT_EQ(averaged(mesh, group.rank(), divided, "bias"), all);
+    EXPECT_EQ(averaged(mesh, group.rank(), {.sharded = {{"*", {"dp", "cp"}}}}, "bias"), rank);
+    EXPECT_THROW(averaged(mesh["tp"], group.rank(), {}, "weight"), Exception);
   });
 }
 

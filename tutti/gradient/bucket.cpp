@@ -9,15 +9,12 @@
 #include "tutti/comm/symmetric.h"
 
 namespace tutti::gradient {
-namespace {
 
 at::Tensor memory_for(std::int64_t elements, const at::TensorOptions& options, const Group& group) {
   const bool ours = !group.shape().empty();
   return ours && options.device().is_cpu() ? symmetric_empty({elements}, options, group).zero_()
                                            : at::zeros({elements}, options);
 }
-
-}  // namespace
 
 Bucket::Bucket(const BucketLayout& layout, std::span<const NamedTensor> all, const Group& group) {
   const c10::NoGradGuard no_grad;

@@ -3,9 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tutti/comm/world.h"
 #include "tutti/gradient/hook.h"
 #include "tutti/gradient/test_models.h"
+#include "tutti/gradient/test_ranks.h"
 
 namespace tutti {
 namespace {
@@ -27,7 +27,7 @@ class DataParallelTest : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Ranks, DataParallelTest, testing::Values(1, 2, 3, 4));
 
 TEST_P(DataParallelTest, GradientsAreThoseOfOneProcess) {
-  run_ranks(GetParam(), [](Group& group) {
+  on_ranks(GetParam(), [](Group& group) {
     Net net(1);
     Net reference(1);
     DataParallel model(net, group, small_buckets());
@@ -47,7 +47,7 @@ TEST_P(DataParallelTest, GradientsAreThoseOfOneProcess) {
 }
 
 TEST_P(DataParallelTest, EveryRankStartsAsRankZero) {
-  run_ranks(GetParam(), [](Group& group) {
+  on_ranks(GetParam(), [](Group& group) {
     Net net(to_int(group.rank()) + 1);
     const Net reference(1);
     const DataParallel model(net, group);
@@ -58,7 +58,7 @@ TEST_P(DataParallelTest, EveryRankStartsAsRankZero) {
 }
 
 TEST_P(DataParallelTest, AccumulationSendsOnceAndForgetsNothing) {
-  run_ranks(GetParam(), [](Group& group) {
+  on_ranks(GetParam(), [](Group& group) {
     Net net(1);
     Net reference(1);
     DataParallel model(net, group, small_buckets());
@@ -83,7 +83,7 @@ TEST_P(DataParallelTest, AccumulationSendsOnceAndForgetsNothing) {
 }
 
 TEST_P(DataParallelTest, GraphsMayDifferByRankAndByStep) {
-  run_ranks(GetParam(), [](Group& group) {
+  on_ranks(GetParam(), [](Group& group) {
     Net net(1);
     Net reference(1);
     DataParallel model(net, group, small_buckets());
@@ -107,7 +107,7 @@ TEST_P(DataParallelTest, GraphsMayDifferByRankAndByStep) {
 }
 
 TEST_P(DataParallelTest, BackwardInsideBackward) {
-  run_ranks(GetParam(), [](Group& group) {
+  on_ranks(GetParam(), [](Group& group) {
     Net net(1);
     Net reference(1);
     DataParallel model(net, group, small_buckets());
@@ -133,7 +133,7 @@ TEST_P(DataParallelTest, BackwardInsideBackward) {
 }
 
 TEST_P(DataParallelTest, EverySampleCountsOnce) {
-  run_ranks(GetParam(), [](Group& group) {
+  on_ranks(GetParam(), [](Group& group) {
     Net net(1);
     Net reference(1);
     DataParallel model(net, group, small_buckets({.mean = Mean::per_sample}));
@@ -156,7 +156,7 @@ TEST_P(DataParallelTest, EverySampleCountsOnce) {
 }
 
 TEST_P(DataParallelTest, EveryPassCountsOnce) {
-  run_ranks(GetParam(), [](Group& group) {
+  on_ranks(GetParam(), [](Group& group) {
     Net net(1);
     Net reference(1);
     DataParallel model(net, group, small_buckets({.mean = Mean::per_pass}));
@@ -181,9 +181,31 @@ TEST_P(DataParallelTest, EveryPassCountsOnce) {
   });
 }
 
+TEST_P(DataParallelTest, WhatNobodyUsesStaysAsItWas) {
+  for (const auto reduction : {Reduction::usual, Reduction::reproducible}) {
+    on_ranks(GetParam(), [reduction](Group& group) {
+      Net net(1);
+      DataParallel model(net, group, small_buckets({.mean = Mean::per_pass, .reduction = reduction}));
+      mean_loss(model->other_way(rows_of(group.rank()))).backward();
+      const auto before = net->spare->weight.grad().clone();
+      for (int step = 0; step < 6; ++step) {
+        for (const auto& parameter : net->first->parameters()) {
+          parameter.mutable_grad().reset();
+        }
+        {
+          auto pause = model.no_sync();
+          mean_loss(model->forward(rows_of(group.rank()))).backward();
+        }
+        mean_loss(model->forward(rows_of(group.rank()))).backward();
+        EXPECT_TRUE(torch::equal(net->spare->weight.grad(), before)) << "in step " << step;
+      }
+    });
+  }
+}
+
 TEST_P(DataParallelTest, RanksThatRunOutOfDataJoin) {
   for (const bool stepping : {false, true}) {
-    run_ranks(GetParam(), [stepping](Group& group) {
+    on_ranks(GetParam(), [stepping](Group& group) {
       Net net(1);
       Net reference(1);
       DataParallel model(net, group, small_buckets({.uneven_data = true}));
@@ -236,7 +258,7 @@ struct MixedImpl : torch::nn::Module {
 TORCH_MODULE(Mixed);
 
 TEST_P(DataParallelTest, AllKindsOfParameters) {
-  run_ranks(GetParam(), [](Group& group) {
+  on_ranks(GetParam(), [](Group& group) {
     Mixed net;
     Mixed reference;
     DataParallel model(net, group, small_buckets());
@@ -257,7 +279,7 @@ TEST_P(DataParallelTest, AllKindsOfParameters) {
 }
 
 TEST(DataParallel, NamesWhatDiffersBetweenModels) {
-  run_ranks(3, [](Group& group) {
+  on_ranks(3, [](Group& group) {
     torch::nn::Sequential net(torch::nn::Linear(5, group.rank() == Rank{2} ? 4 : 3));
     try {
       const DataParallel model(net, group);
@@ -272,7 +294,7 @@ TEST(DataParallel, NamesWhatDiffersBetweenModels) {
 }
 
 TEST(DataParallel, RanksThatPauseDifferentlyAreTold) {
-  run_ranks(2, [](Group& group) {
+  on_ranks(2, [](Group& group) {
     Net net(1);
     DataParallel model(net, group);
     const auto backward = [&] { mean_loss(model->forward(rows_of(group.rank()))).backward(); };
@@ -309,7 +331,7 @@ TORCH_MODULE(Counting);
 
 TEST(DataParallel, BuffersFollowTheirPolicy) {
   for (const auto policy : {Buffers::broadcast, Buffers::average, Buffers::leave}) {
-    run_ranks(3, [policy](Group& group) {
+    on_ranks(3, [policy](Group& group) {
       Counting net;
       DataParallel model(net, group, {.buffers = policy});
       const auto own = rows(0, to_int(group.rank()) + 1);
@@ -326,7 +348,7 @@ TEST(DataParallel, BuffersFollowTheirPolicy) {
 
 TEST(DataParallel, GradientsTravelInHalfTheBytes) {
   for (const auto type : {torch::kHalf, torch::kBFloat16}) {
-    run_ranks(3, [type](Group& group) {
+    on_ranks(3, [type](Group& group) {
       Net net(1);
       Net reference(1);
       DataParallel model(net, group, small_buckets({.hook = cast_hook(type)}));
@@ -352,7 +374,7 @@ struct Trap : torch::autograd::Function<Trap> {
 };
 
 TEST(DataParallel, ABackwardThatFailedBeforeItSentAnythingCanBeReplaced) {
-  run_ranks(2, [](Group& group) {
+  on_ranks(2, [](Group& group) {
     Net net(1);
     Net reference(1);
     DataParallel model(net, group);  // one bucket: nothing leaves before the end
@@ -368,7 +390,7 @@ TEST(DataParallel, ABackwardThatFailedBeforeItSentAnythingCanBeReplaced) {
 }
 
 TEST(DataParallel, ABackwardThatFailedHalfwayIsHeardOfEverywhere) {
-  run_ranks(3, [](Group& group) {
+  on_ranks(3, [](Group& group) {
     Net net(1);
     DataParallel model(net, group, small_buckets());
     const auto x = rows_of(group.rank());
@@ -392,7 +414,7 @@ TEST(DataParallel, ABackwardThatFailedHalfwayIsHeardOfEverywhere) {
 }
 
 TEST(DataParallel, WhatCannotBeIsRefused) {
-  run_ranks(1, [](Group& group) {
+  on_ranks(1, [](Group& group) {
     Net net(1);
     DataParallel model(net, group);
     EXPECT_THROW((void)model.weigh(torch::ones({}), 3), Exception);

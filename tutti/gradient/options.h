@@ -21,6 +21,14 @@ enum class Buffers {
   leave,
 };
 
+/// How gradients are added up.
+enum class Reduction {
+  usual,  ///< the same bits for the same number of ranks
+  /// The bits depend on the gradients of the backward passes alone: not on how passes are divided over ranks, on
+  /// buckets or on the algorithm. With Mean::per_pass, 8 microbatches give the same on 1, 2, 3 or 8 ranks.
+  reproducible,
+};
+
 struct DataParallelOptions {
   std::size_t bucket_bytes = std::size_t{25} << 20;
   std::size_t first_bucket_bytes = std::size_t{1} << 20;
@@ -28,6 +36,7 @@ struct DataParallelOptions {
   Buffers buffers = Buffers::broadcast;
   /// Ranks may run out of data at different times, and then `join`. Costs one small exchange in each pass.
   bool uneven_data = false;
+  Reduction reduction = Reduction::usual;
   /// What reduces a full bucket; nothing: an all-reduce.
   std::shared_ptr<Hook> hook = nullptr;
 };

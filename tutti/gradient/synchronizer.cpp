@@ -40,7 +40,16 @@ Synchronizer::Synchronizer(std::vector<NamedTensor> parameters, std::vector<Name
       named_(std::move(parameters)),
       buffers_(std::move(buffers), options.buffers, group_),
       parameters_(named_.size()),
-      learner_(named_.size()) {
+      learner_(named_.size()),
+      divisor_(group_.size()) {
+  if (is_exact() && options.hook) {
+    throw Exception({Code::invalid_argument,
+                     "DataParallel: a hook cannot stand between gradients and a reproducible sum; use one of the two"});
+  }
+  if (is_exact() && group_.shape().empty()) {
+    throw Exception({Code::invalid_argument,
+                     fmt::format("DataParallel: a group of backend '{}' has no reproducible sums", group_.engine())});
+  }
   divide(backwards(named_.size()));
 }
 
@@ -89,6 +98,9 @@ void Synchronizer::arrived(std::size_t index) {
   auto& parameter = parameters_[index];
   const bool some = tensor(index).grad().defined();
   parameter.touched = parameter.touched || some;
+  if (is_exact() && some) {
+    keep_addend(index);
+  }
   if (pass_ == Pass::paused) {
     return;
   }
@@ -102,7 +114,7 @@ void Synchronizer::arrived(std::size_t index) {
       other_order_ = other_order_ || parameter.bucket != next_;
       launch_full();
     }
-  } else if (parameter.arrivals > parameter.expected && some) {
+  } else if (parameter.arrivals > parameter.expected && some && !is_exact()) {
     add_more(index);
   }
 }
@@ -147,47 +159,84 @@ void Synchronizer::begin_synchronizing(double own_share) {
   for (auto& parameter : parameters_) {
     parameter.arrivals = 0;
   }
-  agree_on_divisor(own_share);
+  const bool one_each = agree_on_divisor(own_share);
+  as_sums_ = is_exact() && !(one_each && divisor_ == group_.size());
   if (!all_joined_) {
     buffers_.start(active_.empty() ? Rank{0} : active_.front());
   }
 }
 
-/// By what the sum of all ranks' gradients is divided. Where ranks know without asking, nobody asks.
-void Synchronizer::agree_on_divisor(double own_share) {
+/// By what the sum of all ranks' gradients is divided. Where ranks know without asking, nobody asks. Gives whether no
+/// rank has more than one pass.
+bool Synchronizer::agree_on_divisor(double own_share) {
   if (options_.mean == Mean::per_rank && !options_.uneven_data) {
-    return;
+    return passes_ <= 1;
   }
   auto shares = at::zeros({group_.size() + 1}, at::kDouble);
   auto* const values = shares.data_ptr<double>();
   values[0] = own_share;
-  values[1 + to_index(group_.rank())] = passes_ > 0 ? 1 : 0;
+  values[1 + to_index(group_.rank())] = passes_;
   group_.blocking().all_reduce(shares).wait();
-  const auto divisor = values[0];
+  divisor_ = values[0];
   std::vector<Rank> active;
+  bool one_each = true;
   for (int rank = 0; rank < group_.size(); ++rank) {
+    one_each = one_each && values[1 + rank] <= 1;
     if (values[1 + rank] != 0) {
       active.push_back(Rank{rank});
     }
   }
-  if (!active.empty() && !(divisor > 0)) {
+  if (!active.empty() && !(divisor_ > 0)) {
     throw Exception({Code::invalid_argument,
                      "Mean::per_sample: no rank has told how many samples its loss is the mean of; call "
                      "weigh(loss, samples) for every loss"});
   }
-  reduce_ = premul_sum(1 / divisor);
+  reduce_ = premul_sum(1 / divisor_);
   all_joined_ = active.empty();
   if (!all_joined_) {
     active_ = std::move(active);
   }
+  return one_each;
+}
+
+ExactBucket& Synchronizer::sums_of(std::size_t bucket) {
+  sums_.resize(buckets_.size());
+  if (!sums_[bucket]) {
+    sums_[bucket] = std::make_unique<ExactBucket>(buckets_[bucket], group_);
+  }
+  return *sums_[bucket];
+}
+
+/// A gradient goes into its sum; or, where it may turn out that none is needed, or its sum has left, waits.
+void Synchronizer::keep_addend(std::size_t index) {
+  auto& parameter = parameters_[index];
+  auto& gradient = tensor(index).mutable_grad();
+  if (++parameter.count * group_.size() > ExactBucket::most_addends()) {
+    throw Exception({Code::invalid_argument,
+                     fmt::format("DataParallel: parameter '{}' has more gradients than a reproducible sum can take; "
+                                 "synchronize more often",
+                                 named_[index].name)});
+  }
+  const bool filling = as_sums_ && buckets_[parameter.bucket].state == BucketState::filling;
+  if (pass_ == Pass::paused || filling) {
+    sums_of(parameter.bucket).add(parameter.slot, gradient);
+  } else {
+    const bool own = !gradient.is_sparse() && gradient.data_ptr() == view(index).data_ptr();
+    parameter.addends.push_back(own ? gradient.clone() : gradient);
+  }
+  gradient.reset();
 }
 
 /// A gradient goes into its bucket; until that is reduced, nobody else has it.
 void Synchronizer::take_in(std::size_t index) {
-  auto& gradient = tensor(index).mutable_grad();
+  if (as_sums_) {
+    return;
+  }
+  auto& addends = parameters_[index].addends;
+  auto& gradient = addends.empty() ? tensor(index).mutable_grad() : addends.front();
   if (gradient.defined()) {
     put(view(index), gradient);
-    gradient.reset();
+    tensor(index).mutable_grad().reset();
   } else {
     view(index).zero_();
   }
@@ -195,31 +244,44 @@ void Synchronizer::take_in(std::size_t index) {
 
 void Synchronizer::launch_full() {
   while (next_ < regular_ && buckets_[next_].missing == 0) {
-    launch(buckets_[next_++]);
+    launch(next_++);
   }
 }
 
-void Synchronizer::launch(Bucket& bucket) {
+void Synchronizer::launch(std::size_t index) {
+  auto& bucket = buckets_[index];
   bucket.state = BucketState::in_flight;
   bucket.times.started = Clock::now();
   if (options_.hook) {
     bucket.work = options_.hook->reduce({.gradients = bucket.memory,
                                          .parameters = bucket.parameters,
                                          .views = bucket.views,
-                                         .index = static_cast<std::size_t>(&bucket - buckets_.data()),
+                                         .index = index,
                                          .generation = generation_,
                                          .reduce = reduce_},
                                         group_);
     return;
   }
+  if (is_exact()) {
+    bucket.work =
+        as_sums_ ? sums_of(index).all_reduce() : all_reduce(bucket.memory, ReduceOp::reproducible_avg, group_);
+    return;
+  }
   bucket.work = all_reduce(bucket.memory, reduce_, group_);
 }
 
-void Synchronizer::finish(Bucket& bucket) {
+void Synchronizer::finish(std::size_t index, const Uses& uses) {
+  auto& bucket = buckets_[index];
   bucket.work->wait();
   bucket.times.reduced = bucket.times.started + duration_of(*bucket.work, Clock::now() - bucket.times.started);
   bucket.work.reset();
   bucket.state = BucketState::reduced;
+  for (std::size_t slot = 0; as_sums_ && slot < bucket.numbers.size(); ++slot) {
+    const auto use = uses[bucket.numbers[slot]];
+    if (use != 0 && (use & kLate) == 0) {
+      sums_of(index).round(slot, divisor_);
+    }
+  }
   current_.buckets.push_back(bucket.times);
 }
 
@@ -234,7 +296,12 @@ void Synchronizer::fill(Bucket& bucket) {
     const bool own = gradient.defined() && !gradient.is_sparse() && gradient.data_ptr() == view(index).data_ptr();
     // One that lies elsewhere was put there by hand, or in a paused pass.
     parameter.touched = parameter.touched || (gradient.defined() && !own);
-    parameter.kept = gradient.defined();
+    if (gradient.defined() && own) {
+      parameter.kept = gradient.clone();
+    }
+    if (is_exact() && gradient.defined()) {
+      keep_addend(index);
+    }
     take_in(index);
   }
   if (bucket.missing > 0) {
@@ -253,11 +320,14 @@ void Synchronizer::backward_ended() {
 
 void Synchronizer::backward_failed() noexcept {
   const std::lock_guard lock(mutex_);
-  if (pass_ != Pass::synchronizing) {
-    pass_ = pass_ == Pass::paused ? Pass::none : pass_;
+  if (pass_ == Pass::none || pass_ == Pass::broken) {
     return;
   }
-  if (next_ == 0 && options_.mean == Mean::per_rank && !options_.uneven_data) {
+  if (pass_ == Pass::paused && !is_exact()) {
+    pass_ = Pass::none;
+    return;
+  }
+  if (next_ == 0 && options_.mean == Mean::per_rank && !options_.uneven_data && !is_exact()) {
     // Nothing was sent: the next backward can take this one's place.
     for (const auto index : order_) {
       tensor(index).mutable_grad() = view(index);

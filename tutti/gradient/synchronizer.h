@@ -9,6 +9,7 @@
 #include "tutti/gradient/backward_end.h"
 #include "tutti/gradient/bucket.h"
 #include "tutti/gradient/buffer_sync.h"
+#include "tutti/gradient/exact_bucket.h"
 #include "tutti/gradient/learner.h"
 #include "tutti/gradient/model_parts.h"
 #include "tutti/gradient/options.h"
@@ -25,6 +26,9 @@ namespace tutti::gradient {
 /// with zeros; then ranks tell each other which parameters got a gradient anywhere, wait, and set gradients to views of
 /// their bucket. Buffers travel at the same time. Parameters that nobody needed for some passes are put aside, in
 /// buckets that leave only when somebody needs them. One backward at a time; other than that, any thread.
+///
+/// With Reduction::reproducible every gradient that arrives is an addend of its own. Where each rank has one pass,
+/// buckets are added up by an operation that does not care for the order; where some have more, as accumulators.
 class Synchronizer final : public BackwardListener, public std::enable_shared_from_this<Synchronizer> {
  public:
   Synchronizer(std::vector<NamedTensor> parameters, std::vector<NamedTensor> buffers, Group group,
@@ -62,8 +66,12 @@ class Synchronizer final : public BackwardListener, public std::enable_shared_fr
     int arrivals = 0;      // in this pass
     int expected = 1;      // so many, if this pass is as the last one
     bool touched = false;  // since the last synchronization
-    bool kept = false;     // had a gradient before, and got none
+    at::Tensor kept;       // the gradient that it had before, where this pass gave it none
     at::Tensor late;       // came after its bucket had left
+    // Reproducible: gradients of this pass that are in no sum of accumulators yet, and how many there are since the
+    // last synchronization.
+    std::vector<at::Tensor> addends = {};
+    std::int64_t count = 0;
   };
 
   const at::Tensor& tensor(std::size_t index) const { return named_[index].tensor; }
@@ -73,15 +81,18 @@ class Synchronizer final : public BackwardListener, public std::enable_shared_fr
   void begin_pass();
   void begin_synchronizing(double own_share);
   void end_pass();
-  void agree_on_divisor(double own_share);
+  bool agree_on_divisor(double own_share);
   void take_in(std::size_t index);
   void launch_full();
-  void launch(Bucket& bucket);
-  void finish(Bucket& bucket);
+  void launch(std::size_t index);
+  void finish(std::size_t bucket, const Uses& uses);
   void fill(Bucket& bucket);
   Uses agree_on_use();
   void reduce_aside(const Uses& uses);
   void add_late(const Uses& uses);
+  bool is_exact() const { return options_.reduction == Reduction::reproducible; }
+  ExactBucket& sums_of(std::size_t bucket);
+  void keep_addend(std::size_t index);
   void set_gradients(const Uses& uses);
   void learn(const Uses& uses);
   void divide(const std::vector<std::size_t>& order);
@@ -96,6 +107,8 @@ class Synchronizer final : public BackwardListener, public std::enable_shared_fr
   std::vector<Parameter> parameters_;
   std::vector<BucketLayout> layouts_;
   std::vector<Bucket> buckets_;
+  std::vector<std::unique_ptr<ExactBucket>> sums_;  // of the buckets, where they were needed
+  bool as_sums_ = false;                            // this pass is sent as those
   std::size_t regular_ = 0;  // so many of them leave in every pass; the others only when somebody needs them
   std::size_t next_ = 0;     // to leave
   Learner learner_;
@@ -107,6 +120,7 @@ class Synchronizer final : public BackwardListener, public std::enable_shared_fr
   std::int32_t passes_ = 0;  // since the last synchronization
   double samples_ = 0;       // in them
   Reduce reduce_ = ReduceOp::avg;
+  double divisor_ = 1;
   std::vector<Rank> active_;  // had something in the last pass
   bool all_joined_ = false;
   StepReport current_;

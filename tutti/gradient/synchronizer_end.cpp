@@ -25,26 +25,33 @@ void Synchronizer::end_pass() {
   current_.last_ready = Clock::now();
   for (; next_ < regular_; ++next_) {
     fill(buckets_[next_]);
-    launch(buckets_[next_]);
+    launch(next_);
   }
   for (auto i = regular_; i < buckets_.size(); ++i) {
     fill(buckets_[i]);
   }
   const auto uses = agree_on_use();
   for (std::size_t i = 0; i < regular_; ++i) {
-    finish(buckets_[i]);
+    finish(i, uses);
   }
   reduce_aside(uses);
   add_late(uses);
   buffers_.finish();
   current_.last_reduced = Clock::now();
   set_gradients(uses);
+  for (const auto& sums : sums_) {
+    if (sums) {
+      sums->clear();
+    }
+  }
   last_ = std::move(current_);
   for (auto& parameter : parameters_) {
     parameter.expected = joined ? parameter.expected : std::max(1, parameter.arrivals);
     parameter.touched = false;
-    parameter.kept = false;
+    parameter.kept.reset();
     parameter.late.reset();
+    parameter.addends.clear();
+    parameter.count = 0;
   }
   passes_ = 0;
   samples_ = 0;
@@ -65,7 +72,9 @@ Synchronizer::Uses Synchronizer::agree_on_use() {
   values[kNotPasses] = joined ? 0 : ~passes_;
   values[kOtherOrder] = other_order_ && group_.rank() == Rank{0} ? 1 : 0;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    values[kFirst + i] = (parameters_[i].touched ? kUsed : 0) | (parameters_[i].late.defined() ? kLate : 0);
+    const auto& parameter = parameters_[i];
+    const bool late = parameter.late.defined() || parameter.addends.size() > (as_sums_ ? 0 : 1);
+    values[kFirst + i] = (parameter.touched ? kUsed : 0) | (late ? kLate : 0);
   }
   group_.all_reduce(words, ReduceOp::bor).wait();
   if (options_.mean == Mean::per_rank && (values[kPasses] & values[kNotPasses]) != 0) {
@@ -94,8 +103,8 @@ void Synchronizer::reduce_aside(const Uses& uses) {
   for (auto i = regular_; i < buckets_.size(); ++i) {
     const auto& numbers = buckets_[i].numbers;
     if (std::any_of(numbers.begin(), numbers.end(), [&](std::size_t index) { return uses[index] != 0; })) {
-      launch(buckets_[i]);
-      finish(buckets_[i]);
+      launch(i);
+      finish(i, uses);
     }
   }
 }
@@ -104,6 +113,12 @@ void Synchronizer::reduce_aside(const Uses& uses) {
 void Synchronizer::add_late(const Uses& uses) {
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     if ((uses[i] & kLate) == 0) {
+      continue;
+    }
+    if (is_exact()) {
+      auto& sums = sums_of(parameters_[i].bucket);
+      sums.add_of_all(parameters_[i].slot, parameters_[i].addends);
+      sums.round(parameters_[i].slot, divisor_);
       continue;
     }
     auto sum = at::zeros_like(view(i));
@@ -117,7 +132,10 @@ void Synchronizer::add_late(const Uses& uses) {
 
 void Synchronizer::set_gradients(const Uses& uses) {
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    if (uses[i] != 0 || parameters_[i].kept) {
+    if (uses[i] == 0 && parameters_[i].kept.defined()) {
+      view(i).copy_(parameters_[i].kept);
+    }
+    if (uses[i] != 0 || parameters_[i].kept.defined()) {
       tensor(i).mutable_grad() = view(i);
     }
   }
@@ -163,6 +181,7 @@ void Synchronizer::divide(const std::vector<std::size_t>& order) {
   if (layouts == layouts_) {
     return;
   }
+  sums_.clear();
   const auto before = std::exchange(buckets_, {});
   layouts_ = std::move(layouts);
   regular_ = count;

@@ -73,7 +73,26 @@ std::vector<LinkCase> all_of(const Ranks& ranks, const std::vector<int>& counts,
   return cases;
 }
 
+/// `times` is not empty.
+double median_of(std::vector<double> times) {
+  std::sort(times.begin(), times.end());
+  const auto middle = times.size() / 2;
+  return times.size() % 2 == 1 ? times[middle] : (times[middle - 1] + times[middle]) / 2;
+}
+
 }  // namespace
+
+void LinkCase::settle() { plan.seconds = median_of(rounds); }
+
+double LinkCase::scatter() const {
+  if (rounds.size() < 2) {
+    return 0;
+  }
+  const auto half = rounds.begin() + static_cast<std::ptrdiff_t>(rounds.size() / 2);
+  const auto first = median_of({rounds.begin(), half});
+  const auto second = median_of({half, rounds.end()});
+  return std::max(first, second) / std::min(first, second) - 1;
+}
 
 std::vector<tutti::Rank> LinkCase::members(const Ranks& ranks) const {
   std::vector<tutti::Rank> members;

@@ -19,6 +19,13 @@ struct Ranks {
 struct LinkCase {
   tutti::plan::TimedPlan plan;
   int hosts = 1;
+  std::vector<double> rounds = {};  ///< seconds that each took; the plan's are their median
+
+  /// Takes the median of its rounds for the plan's time.
+  void settle();
+  /// By how much the first and the second half of its rounds differ, relative to the smaller of their medians: no model
+  /// can come nearer than that. 0 where there are less than two.
+  double scatter() const;
 
   std::vector<tutti::Rank> members(const Ranks& ranks) const;
 };

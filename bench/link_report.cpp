@@ -32,10 +32,14 @@ ordered_json to_json(const std::vector<LinkLine>& lines) {
                      {"ranks_of_host", plan.ranks_of_host},
                      {"bytes", plan.bytes},
                      {"seconds", plan.seconds},
+                     {"round_seconds", line.timed.rounds},
                      {"simulated_seconds", line.simulated}});
   }
   const auto errors = errors_of(lines);
-  return {{"median_error", errors.median}, {"worst_error", errors.worst}, {"plans", std::move(plans)}};
+  return {{"median_error", errors.median},
+          {"worst_error", errors.worst},
+          {"median_scatter", errors.scatter},
+          {"plans", std::move(plans)}};
 }
 
 }  // namespace
@@ -50,11 +54,15 @@ std::vector<LinkLine> compare(const std::vector<LinkCase>& cases, const tutti::p
 
 LinkErrors errors_of(const std::vector<LinkLine>& lines) {
   std::vector<double> errors;
+  std::vector<double> scatters;
   for (const auto& line : lines) {
     errors.push_back(std::abs(line.error()));
+    scatters.push_back(line.timed.scatter());
   }
   std::sort(errors.begin(), errors.end());
-  return errors.empty() ? LinkErrors{} : LinkErrors{errors[errors.size() / 2], errors.back()};
+  std::sort(scatters.begin(), scatters.end());
+  const auto middle = errors.size() / 2;
+  return errors.empty() ? LinkErrors{} : LinkErrors{errors[middle], errors.back(), scatters[middle]};
 }
 
 std::string table(const std::string& title, const std::vector<LinkLine>& lines) {
@@ -68,8 +76,9 @@ std::string table(const std::string& title, const std::vector<LinkLine>& lines) 
         tutti::plan::seconds_text(plan.seconds), tutti::plan::seconds_text(line.simulated), 100 * line.error());
   }
   const auto errors = errors_of(lines);
-  return text + fmt::format("{} plans: median error {:.1f} %, worst {:.1f} %\n", lines.size(), 100 * errors.median,
-                            100 * errors.worst);
+  return text +
+         fmt::format("{} plans: median error {:.1f} %, worst {:.1f} %; halves of the rounds differ by {:.1f} %\n",
+                     lines.size(), 100 * errors.median, 100 * errors.worst, 100 * errors.scatter);
 }
 
 std::string to_json(const tutti::plan::Network& network, const std::vector<LinkLine>& calibration,

@@ -12,6 +12,7 @@ namespace bench {
 struct LinkErrors {
   double median = 0;  ///< of their relative sizes
   double worst = 0;
+  double scatter = 0;  ///< of the measured times themselves, the median
 };
 
 /// A plan that was timed, and what it should take.

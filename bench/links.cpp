@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <initializer_list>
 #include <string_view>
 
 #include <ATen/Parallel.h>
@@ -66,17 +67,20 @@ void keep(const tutti::plan::Network& network, bool several_hosts) {
       stderr);
 }
 
-/// In rounds, since what else a machine does comes and goes.
-void time_all(LinkTimer& timer, const LinkOptions& options, std::vector<LinkCase>& cases) {
-  std::vector<std::vector<double>> times(cases.size());
+/// In rounds of both, since what else a machine does comes and goes: one after the other, that would count as an error
+/// of the network.
+void time_all(LinkTimer& timer, const LinkOptions& options, std::initializer_list<std::vector<LinkCase>*> sets) {
   for (int round = 0; round < options.rounds; ++round) {
-    for (std::size_t i = 0; i < cases.size(); ++i) {
-      times[i].push_back(timer.time(cases[i]));
+    for (auto* const cases : sets) {
+      for (auto& one : *cases) {
+        one.rounds.push_back(timer.time(one));
+      }
     }
   }
-  for (std::size_t i = 0; i < cases.size(); ++i) {
-    std::sort(times[i].begin(), times[i].end());
-    cases[i].plan.seconds = times[i][times[i].size() / 2];
+  for (auto* const cases : sets) {
+    for (auto& one : *cases) {
+      one.settle();
+    }
   }
 }
 
@@ -122,8 +126,7 @@ int links_main(int count, char** words) {
   }
   auto calibration = calibration_cases(timer.ranks());
   auto comparison = options.compare ? comparison_cases(timer.ranks()) : std::vector<LinkCase>();
-  time_all(timer, options, calibration);
-  time_all(timer, options, comparison);
+  time_all(timer, options, {&calibration, &comparison});
   if (world.rank() != tutti::Rank{0}) {
     return 0;
   }

@@ -94,9 +94,11 @@ class Contest {
     return left;
   }
 
-  /// Takes turns until the time is over; those that are further behind than that drop out on the way.
-  void compete(std::vector<Contender*>& contenders, double seconds, double behind) {
-    constexpr int kFewest = 5;  // rounds, before anybody is judged
+  /// Takes turns until the time is over, and so many rounds, if they take no more than some times that; those that are
+  /// further behind than that drop out on the way.
+  void compete(std::vector<Contender*>& contenders, double seconds, double behind, int rounds) {
+    constexpr int kFewest = 5;       // rounds, before anybody is judged
+    constexpr double kPatience = 4;  // times the seconds
     const auto begin = Clock::now();
     for (int round = 1;; ++round) {
       for (auto* const each : contenders) {
@@ -107,7 +109,8 @@ class Contest {
       }
       const auto best = (*quickest(contenders))->calm_time();
       std::erase_if(contenders, [&](const Contender* each) { return each->calm_time() > behind * best; });
-      if (world_.agree(microseconds_since(begin)) > seconds * 1e6) {
+      const auto spent = world_.agree(microseconds_since(begin)) / (seconds * 1e6);
+      if (spent > (round < rounds ? kPatience : 1)) {
         return;
       }
     }
@@ -161,6 +164,8 @@ class Tuner {
   }
 
  private:
+  static constexpr int kSure = 15;  // rounds that tell who is quicker among those that are close
+
   static std::vector<tutti::Rank> everybody(const tutti::Group& group) {
     std::vector<tutti::Rank> ranks;
     for (int rank = 0; rank < group.size(); ++rank) {
@@ -183,11 +188,12 @@ class Tuner {
     }
     constexpr double kHopeless = 4;  // times the quickest
     auto left = contest.enter_all(all, kHopeless);
-    contest.compete(left, options_.seconds_per_size / 2, 1.5);
-    contest.compete(left, options_.seconds_per_size / 2, 1.1);
+    contest.compete(left, options_.seconds_per_size / 2, 1.5, 0);
+    contest.compete(left, options_.seconds_per_size / 2, 1.1, kSure);
     TriedSize tried{.bytes = trial.block, .tried = {}};
     for (std::size_t i = 0; i < all.size(); ++i) {
-      tried.tried.push_back({.choice = choices[i], .seconds = all[i].time() * 1e-6});
+      const bool to_the_end = std::find(left.begin(), left.end(), &all[i]) != left.end();
+      tried.tried.push_back({.choice = choices[i], .seconds = all[i].time() * 1e-6, .to_the_end = to_the_end});
     }
     return tried;
   }
@@ -230,12 +236,16 @@ class Tuner {
     Contest contest(world_, group_, grid.op, trial);
     constexpr double kAny = 1e9;  // nobody drops out
     auto turns = contest.enter_all(all, kAny);
-    contest.compete(turns, options_.seconds_per_size, kAny);
+    contest.compete(turns, options_.seconds_per_size, kAny, kSure);
     std::erase(turns, &all[0]);
     const auto* const best = *Contest::quickest(turns);
+    const auto* const chosen = grid.choices.find(size.bytes);
+    const auto chosen_name = chosen == nullptr ? "own" : chosen->text();
     double behind = 1;
     for (const auto* const each : turns) {
-      behind = std::max(behind, ratio(all[0], *each));
+      if (each->choices != chosen_name) {  // nothing is behind itself: those differ by what timing does
+        behind = std::max(behind, ratio(all[0], *each));
+      }
     }
     grid.behind.push_back(behind);
     grid.chosen.push_back(all[0].time() * 1e-6);

@@ -187,12 +187,13 @@ std::vector<std::optional<Choice>> candidates(Op op, const GroupShape& shape, st
 
 const Tried& pick(const TriedSize& size, const std::optional<Choice>& before) {
   const auto& tried = size.tried;
-  const auto quickest = std::min_element(tried.begin(), tried.end(),
-                                         [](const Tried& a, const Tried& b) { return a.seconds < b.seconds; });
+  const auto quickest = std::min_element(tried.begin(), tried.end(), [](const Tried& a, const Tried& b) {
+    return std::pair(!a.to_the_end, a.seconds) < std::pair(!b.to_the_end, b.seconds);
+  });
   for (const auto& wanted : {std::optional<Choice>(), before}) {
     const auto found =
         std::find_if(tried.begin(), tried.end(), [&](const Tried& each) { return each.choice == wanted; });
-    if (found != tried.end() && found->seconds <= kAlike * quickest->seconds) {
+    if (found != tried.end() && found->to_the_end && found->seconds <= kAlike * quickest->seconds) {
       return *found;
     }
   }

@@ -27,10 +27,13 @@ std::vector<std::optional<Choice>> candidates(Op op, const GroupShape& shape, st
 struct Tried {
   std::optional<Choice> choice;
   double seconds = 0;
+  /// Took turns with the others until the end. What dropped out was behind, and its time is of other moments, which may
+  /// have been calmer: it is not chosen.
+  bool to_the_end = true;
 };
 struct TriedSize {
   std::size_t bytes = 0;
-  std::vector<Tried> tried;  ///< at least one
+  std::vector<Tried> tried;  ///< at least one that went to the end
 };
 
 /// Of those that are as quick as any (within 2 %), the engine's own, else what `before` was, else the quickest.

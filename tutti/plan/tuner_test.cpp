@@ -86,6 +86,15 @@ TEST(Tuner, PrefersTheOwnWayThenWhatWasBeforeWhereItIsAsQuick) {
       "ring");
 }
 
+TEST(Tuner, WhatDroppedOutInACalmMomentIsNotChosen) {
+  auto size = tried(1003, {{"own", 1.0}, {"ring", 1.3}, {"tree", 1.1}, {"direct", 1.31}});
+  size.tried[0].to_the_end = false;
+  size.tried[2].to_the_end = false;
+  EXPECT_EQ(pick(size).choice->text(), "ring");
+  EXPECT_EQ(pick(size, Choice::parse("tree").value()).choice->text(), "ring");
+  EXPECT_EQ(pick(size, Choice::parse("direct").value()).choice->text(), "direct");
+}
+
 TEST(Tuner, ChangesInTheMiddleBetweenSizes) {
   const auto choices =
       choose({tried(1024, {{"own", 2}, {"at_once", 1}}), tried(65536, {{"own", 1}, {"at_once", 2}}),

@@ -10,4 +10,6 @@
 #include "tutti/gradient/average.h"
 #include "tutti/gradient/data_parallel.h"
 #include "tutti/gradient/hook.h"
+#include "tutti/optim/lamb.h"
+#include "tutti/optim/lars.h"
 #include "tutti/version.h"

@@ -12,4 +12,5 @@
 #include "tutti/gradient/hook.h"
 #include "tutti/optim/lamb.h"
 #include "tutti/optim/lars.h"
+#include "tutti/optim/learning_rate.h"
 #include "tutti/version.h"

@@ -13,4 +13,5 @@
 #include "tutti/optim/lamb.h"
 #include "tutti/optim/lars.h"
 #include "tutti/optim/learning_rate.h"
+#include "tutti/optim/loss_scale.h"
 #include "tutti/version.h"

@@ -14,4 +14,5 @@
 #include "tutti/optim/lars.h"
 #include "tutti/optim/learning_rate.h"
 #include "tutti/optim/loss_scale.h"
+#include "tutti/optim/master_weights.h"
 #include "tutti/version.h"

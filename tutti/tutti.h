@@ -10,4 +10,5 @@
 #include "tutti/gradient/average.h"
 #include "tutti/gradient/data_parallel.h"
 #include "tutti/gradient/hook.h"
+#include "tutti/verify/guard.h"
 #include "tutti/version.h"

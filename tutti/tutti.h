@@ -11,4 +11,5 @@
 #include "tutti/gradient/data_parallel.h"
 #include "tutti/gradient/hook.h"
 #include "tutti/verify/guard.h"
+#include "tutti/verify/verify.h"
 #include "tutti/version.h"

@@ -102,10 +102,12 @@ void accumulate(Trainee& trainee, const Plot& plot, bool divide, const std::func
   };
 }
 
-void add_to_parameter(const Plot& plot, std::size_t which, double value) {
+/// Changes an element's last digits.
+void nudge_parameter(const Plot& plot) {
   const torch::NoGradGuard no_grad;
-  auto parameter = parameters_of(plot)[which % parameters_of(plot).size()];
-  parameter.view({-1})[0] += value;
+  const auto all = parameters_of(plot);
+  const auto& parameter = all[static_cast<std::size_t>(plot.seed) % all.size()];
+  parameter.view({-1})[0] *= parameter.scalar_type() == torch::kDouble ? 1 + 1e-14 : 1 + 1e-6;
 }
 
 /// Plain gradient descent, and something else on one rank.
@@ -244,7 +246,7 @@ std::vector<Bug> make_bugs() {
        .plant =
            [](Trainee&, const Plot& plot) {
              if (plot.is_victim) {
-               add_to_parameter(plot, static_cast<std::size_t>(plot.seed), 1e-9);
+               nudge_parameter(plot);
              }
            },
        .causes = {Cause::started_differently},
@@ -262,7 +264,7 @@ std::vector<Bug> make_bugs() {
            [always](Trainee& trainee, const Plot& plot) {
              step_and(trainee, plot, always, [plot](int step) {
                if (plot.is_victim && step == 1) {
-                 add_to_parameter(plot, static_cast<std::size_t>(plot.seed), 1e-12);
+                 nudge_parameter(plot);
                }
              });
            },

@@ -91,7 +91,7 @@ std::string hint_for(const Finding& finding, int group, int microbatches) {
     case Cause::rounded: return "compression; if it is meant, say so in VerifyOptions::precision";
     case Cause::gradient_missing: return "set to none after synchronization, or the parameter is not trained there";
     case Cause::gradient_unexpected: return "left from before, or computed by something that the loss does not contain";
-    case Cause::not_finite: return "one process gets finite numbers from the same rows";
+    case Cause::not_finite: return "norms tell whether one process gets finite numbers from the same rows";
     case Cause::rows_coupled: return "batch norm, or a loss that compares rows: tutti::synchronize_batch_norm";
     case Cause::random: return "dropout, or unseeded randomness: switch it off, or seed it by row";
     case Cause::started_differently: return "broadcast parameters before the first step: DataParallel does";

@@ -78,7 +78,8 @@ bool Case::close(Rank rank, const std::vector<double>& combination) const {
 }
 
 bool Case::fits(const Explanation& explanation, Rank rank, double& factor) const {
-  auto combination = explanation.combination(rank);
+  const auto member = std::find(group_.begin(), group_.end(), rank) - group_.begin();
+  auto combination = explanation.of(static_cast<std::size_t>(member));
   factor = 1;
   if (explanation.any_factor) {
     const double square = products_.square(combination);

@@ -62,8 +62,8 @@ class Catalogue {
         ones_(sum_of(group)) {}
 
   std::vector<Explanation> all() && {
-    add({.cause = Cause::scaled, .combination = same(ones_), .any_factor = true});
-    add({.cause = Cause::scaled, .combination = whole(), .any_factor = true});
+    add({.cause = Cause::scaled, .combinations = {ones_}, .any_factor = true});
+    add({.cause = Cause::scaled, .combinations = whole(), .any_factor = true});
     add_slices();
     add_wrong_rows();
     add_shares();
@@ -81,22 +81,38 @@ class Catalogue {
 
   void add(Explanation explanation) { list_.push_back(std::move(explanation)); }
 
-  static std::function<Combination(Rank)> same(Combination combination) {
-    return [combination = std::move(combination)](Rank) { return combination; };
+  /// Every rank's own gradient of the whole batch.
+  std::vector<Combination> whole() const {
+    std::vector<Combination> all;
+    for (const auto rank : group_) {
+      all.emplace_back(columns_.explaining(), 0.0)[columns_.whole(rank)] = 1;
+    }
+    return all;
   }
 
-  std::function<Combination(Rank)> whole() const {
-    return [columns = columns_](Rank rank) {
-      Combination combination(columns.explaining(), 0.0);
-      combination[columns.whole(rank)] = 1;
-      return combination;
-    };
+  /// Every rank's own sum over those along some axes.
+  std::vector<Combination> slices(const Axes& axes, bool by_share) const {
+    std::vector<Combination> all;
+    for (const auto rank : group_) {
+      const auto ranks = together(situation_, rank, axes);
+      all.push_back(by_share ? sum_by_share(ranks) : sum_of(ranks));
+    }
+    return all;
   }
 
-  Combination sum_of(const std::vector<Rank>& ranks, const std::function<double(Rank)>& factor = nullptr) const {
+  Combination sum_of(const std::vector<Rank>& ranks) const {
     Combination sum(columns_.explaining(), 0.0);
     for (const auto rank : ranks) {
-      set(sum, rank, factor ? factor(rank) : 1);
+      set(sum, rank, 1);
+    }
+    return sum;
+  }
+
+  /// Of means, as ranks have them, and not of contributions.
+  Combination sum_by_share(const std::vector<Rank>& ranks) const {
+    Combination sum(columns_.explaining(), 0.0);
+    for (const auto rank : ranks) {
+      set(sum, rank, 1 / share(rank));
     }
     return sum;
   }
@@ -135,27 +151,13 @@ class Catalogue {
                           : axes.empty()  ? Cause::not_synchronized
                                           : Cause::partly_synchronized;
       explanation.detail = fmt::format("{}", fmt::join(others.empty() ? lacking : others, ","));
-      explanation.combination = [this, axes](Rank rank) { return sum_of(together(situation_, rank, axes)); };
-      add_copy(explanation);
+      explanation.combinations = slices(axes, false);
+      add(explanation);
       if (uneven() && !axes.empty()) {
-        explanation.combination = [this, axes](Rank rank) {
-          return sum_of(together(situation_, rank, axes), [this](Rank other) { return 1 / share(other); });
-        };
-        add_copy(explanation);
+        explanation.combinations = slices(axes, true);
+        add(explanation);
       }
     }
-  }
-
-  /// The combinations are computed now: this object does not last.
-  void add_copy(Explanation explanation) {
-    std::vector<std::pair<Rank, Combination>> by_rank;
-    for (const auto rank : group_) {
-      by_rank.emplace_back(rank, explanation.combination(rank));
-    }
-    explanation.combination = [by_rank](Rank rank) {
-      return std::find_if(by_rank.begin(), by_rank.end(), [&](const auto& one) { return one.first == rank; })->second;
-    };
-    add(std::move(explanation));
   }
 
   /// A rank whose loss is that of another's rows.
@@ -179,10 +181,7 @@ class Catalogue {
     auto sum = ones_;
     set(sum, rank, 0);
     set(sum, other, 1 + share(rank) / share(other));
-    add({.cause = Cause::replaced,
-         .blamed = {rank},
-         .detail = std::to_string(to_int(other)),
-         .combination = same(sum)});
+    add({.cause = Cause::replaced, .blamed = {rank}, .detail = std::to_string(to_int(other)), .combinations = {sum}});
   }
 
   /// The mean of ranks' means, where they have different numbers of rows.
@@ -191,7 +190,7 @@ class Catalogue {
       add({.cause = Cause::weighted,
            .blamed = group_,
            .detail = "mean of means",
-           .combination = same(sum_of(group_, [this](Rank rank) { return 1 / share(rank); })),
+           .combinations = {sum_by_share(group_)},
            .any_factor = true,
            .unit = 1.0 / static_cast<double>(group_.size())});
     }
@@ -224,7 +223,7 @@ class Catalogue {
         one *= factor;
       }
       auto copy = explanation;
-      copy.combination = same(std::move(scaled));
+      copy.combinations = {std::move(scaled)};
       copy.unit = factor;
       add(std::move(copy));
     }
@@ -236,7 +235,7 @@ class Catalogue {
     set(sum, rank, 2);
     add_factors({.cause = Cause::counted_twice, .blamed = {rank}}, sum, {1, 1 / (1 + share(rank)), size / (size + 1)});
     set(sum, rank, -1);
-    add({.cause = Cause::wrong_sign, .blamed = {rank}, .combination = same(sum)});
+    add({.cause = Cause::wrong_sign, .blamed = {rank}, .combinations = {sum}});
     for (const auto other : group_) {
       if (other != rank) {
         add_replaced(rank, other);
@@ -271,10 +270,10 @@ class Catalogue {
       add({.cause = Cause::lost_microbatch,
            .blamed = group_,
            .detail = text,
-           .combination = same(without(group_)),
+           .combinations = {without(group_)},
            .any_factor = true});
       for (const auto rank : group_) {
-        add({.cause = Cause::lost_microbatch, .blamed = {rank}, .detail = text, .combination = same(without({rank}))});
+        add({.cause = Cause::lost_microbatch, .blamed = {rank}, .detail = text, .combinations = {without({rank})}});
       }
     }
   }
@@ -286,7 +285,7 @@ class Catalogue {
         set(sum, rank, 0);
         sum[columns_.previous(rank)] = 1;
       }
-      add({.cause = Cause::stale_weights, .blamed = late, .combination = same(sum)});
+      add({.cause = Cause::stale_weights, .blamed = late, .combinations = {sum}});
     }
   }
 

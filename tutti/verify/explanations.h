@@ -1,7 +1,6 @@
 #pragma once
 // What may be wrong with gradients, as combinations of contributions. Pure.
 
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,9 +14,13 @@ struct Explanation {
   Cause cause = Cause::unknown;
   std::vector<Rank> blamed = {};
   std::string detail = {};
-  std::function<std::vector<double>(Rank)> combination = nullptr;
-  bool any_factor = false;  ///< or any multiple of it
-  double unit = 1;          ///< what a diagnosis calls a factor of one
+  std::vector<std::vector<double>> combinations = {};  ///< one for all ranks of the group, or one for each
+  bool any_factor = false;                             ///< or any multiple of it
+  double unit = 1;                                     ///< what a diagnosis calls a factor of one
+
+  const std::vector<double>& of(std::size_t member) const {
+    return combinations.size() == 1 ? combinations[0] : combinations[member];
+  }
 };
 
 /// The ranks that belong together with that rank along these axes of the mesh, itself among them.

@@ -69,8 +69,11 @@ bool is_right(const Case& one, const VerifyReport& report, Rank victim) {
   const auto has = [](const auto& list, const auto& value) {
     return std::find(list.begin(), list.end(), value) != list.end();
   };
+  const auto names = make_kit(one.kit).module->named_parameters().keys();
+  const auto& planted = names[static_cast<std::size_t>(one.kit.seed) % names.size()];
   const int group = one.mesh.find("tp") == std::string::npos ? ranks_of(one.mesh) : ranks_of(one.mesh) / 2;
   return has(bug.causes, first.cause) && (!bug.names_victim || has(first.blamed, victim)) &&
+         (!bug.names_parameter || (first.what == planted && report.findings.size() == 1)) &&
          (bug.detail.empty() || bug.detail == first.detail) &&
          (!bug.factor || std::abs(first.factor - bug.factor(group)) < 1e-4);
 }

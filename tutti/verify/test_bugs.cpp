@@ -149,7 +149,8 @@ std::vector<Bug> make_bugs() {
                average_gradients(some, plot.group);
              };
            },
-       .causes = {Cause::not_synchronized}});
+       .causes = {Cause::not_synchronized},
+       .names_parameter = true});
   add({.name = "sum instead of mean",
        .plant = [](Trainee& trainee,
                    const Plot& plot) { trainee.synchronize = [plot] { reduce(plot, plot.group, ReduceOp::sum); }; },
@@ -250,6 +251,7 @@ std::vector<Bug> make_bugs() {
              }
            },
        .causes = {Cause::started_differently},
+       .names_parameter = true,
        .names_victim = true});
   add({.name = "a step skipped on one rank",
        .plant =
@@ -268,7 +270,8 @@ std::vector<Bug> make_bugs() {
                }
              });
            },
-       .causes = {Cause::parameter_diverged}});
+       .causes = {Cause::parameter_diverged},
+       .names_parameter = true});
   add({.name = "a buffer diverged",
        .plant =
            [always](Trainee& trainee, const Plot& plot) {
@@ -381,6 +384,7 @@ std::vector<Bug> make_bugs() {
              };
            },
        .causes = {Cause::missing},
+       .names_parameter = true,
        .names_victim = true});
   add({.name = "a gradient dropped after averaging",
        .plant =
@@ -393,7 +397,8 @@ std::vector<Bug> make_bugs() {
                }
              };
            },
-       .causes = {Cause::gradient_missing}});
+       .causes = {Cause::gradient_missing},
+       .names_parameter = true});
   add({.name = "rounded to bfloat16",
        .plant = after([](at::Tensor& gradient, const Plot&) { round_to(gradient, torch::kBFloat16); }),
        .causes = {Cause::rounded},

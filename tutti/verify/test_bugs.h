@@ -27,8 +27,9 @@ struct Bug {
   std::string name;
   /// Changes a trainee that averages by hand, and rightly.
   std::function<void(Trainee&, const Plot&)> plant;
-  std::vector<Cause> causes;  ///< any of them is right
-  bool names_victim = false;  ///< the victim is blamed
+  std::vector<Cause> causes;     ///< any of them is right
+  bool names_parameter = false;  ///< the one that the seed says is the first finding, and the only one
+  bool names_victim = false;     ///< the victim is blamed
   std::vector<std::string> meshes = {"dp=2", "dp=3", "dp=4"};
   std::vector<std::string> models = {"mlp", "cnn", "gpt"};
   VerifyOptions options = {};

@@ -18,4 +18,6 @@
 #include "tutti/optim/learning_rate.h"
 #include "tutti/optim/loss_scale.h"
 #include "tutti/optim/master_weights.h"
+#include "tutti/verify/guard.h"
+#include "tutti/verify/verify.h"
 #include "tutti/version.h"

@@ -422,6 +422,12 @@ TEST(DataParallel, WhatCannotBeIsRefused) {
     EXPECT_THROW((void)cast_hook(torch::kDouble), Exception);
     EXPECT_THROW(DataParallel(std::shared_ptr<NetImpl>(), group), Exception);
     EXPECT_FALSE(model.report());
+    const auto hook = cast_hook(torch::kHalf);
+    {
+      const DataParallel first(net, group, {.hook = hook});
+      EXPECT_THROW(DataParallel(net, group, {.hook = hook}), Exception) << "it remembers the first one's buckets";
+    }
+    EXPECT_NO_THROW(DataParallel(net, group, {.hook = hook}));
     DataParallel counted(net, group, {.mean = Mean::per_sample});
     EXPECT_THROW((void)counted.weigh(torch::ones({}), -1), Exception);
   });

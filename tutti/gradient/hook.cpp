@@ -75,6 +75,17 @@ class CastHook final : public Hook {
 
 }  // namespace
 
+void Hook::claim(const void* owner) {
+  const void* nobody = nullptr;
+  if (!owner_.compare_exchange_strong(nobody, owner)) {
+    throw Exception({Code::invalid_argument,
+                     "DataParallel: its hook is that of another one already; make one for each model, and for each rank "
+                     "that is a thread"});
+  }
+}
+
+void Hook::release() { owner_ = nullptr; }
+
 std::shared_ptr<Hook> all_reduce_hook() { return std::make_shared<AllReduceHook>(); }
 
 std::shared_ptr<Hook> cast_hook(at::ScalarType type, std::shared_ptr<Hook> inner) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -23,7 +24,8 @@ struct FullBucket {
 };
 
 /// What stands between a full bucket and its result: compression, or anything else. Called on the thread that runs
-/// backward, for one bucket after the other, in the same order on all ranks.
+/// backward, for one bucket after the other, in the same order on all ranks. One for each DataParallel, also of ranks
+/// that are threads: it may remember things of buckets.
 class Hook {
  public:
   Hook() = default;
@@ -38,6 +40,13 @@ class Hook {
   /// What it remembers from one step to the next, if anything.
   virtual void save(torch::serialize::OutputArchive& archive) const { (void)archive; }
   virtual void load(torch::serialize::InputArchive& archive) { (void)archive; }
+
+  /// Makes it that one's; throws where another has it.
+  void claim(const void* owner);
+  void release();
+
+ private:
+  std::atomic<const void*> owner_ = nullptr;
 };
 
 /// What is done without a hook.

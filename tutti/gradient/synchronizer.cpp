@@ -51,9 +51,17 @@ Synchronizer::Synchronizer(std::vector<NamedTensor> parameters, std::vector<Name
                      fmt::format("DataParallel: a group of backend '{}' has no reproducible sums", group_.engine())});
   }
   divide(backwards(named_.size()));
+  if (options_.hook) {
+    options_.hook->claim(this);
+  }
 }
 
-Synchronizer::~Synchronizer() { arrivals_.clear(); }
+Synchronizer::~Synchronizer() {
+  arrivals_.clear();
+  if (options_.hook) {
+    options_.hook->release();
+  }
+}
 
 void Synchronizer::attach() {
   for (std::size_t i = 0; i < named_.size(); ++i) {

@@ -14,6 +14,7 @@ FUZZERS := wire_fuzz mesh_fuzz
 FUZZ_RUNS ?= 10000000
 SOAK_SECONDS ?= 600
 BENCH ?= --out docs/benchmarks
+STEPS ?= --out docs/benchmarks
 
 ninja = ninja -C $(1) -j $(JOBS)
 # What was tuned on this machine is not what is tested.
@@ -66,12 +67,13 @@ soak: ## 2,000 kills, mismatches of every kind, ten minutes of random operations
 	TUTTI_SOAK=1 build/bin/chaos_test
 	build/tutti run -n 3 -- build/bin/soak --seconds $(SOAK_SECONDS) --seed $${RANDOM}
 
-bench: ## our collectives beside Gloo, Open MPI, MPICH, Intel MPI, oneCCL and a bare loop, into docs/benchmarks
+bench: ## collectives beside Gloo, Open MPI, MPICH, Intel MPI, oneCCL and a bare loop; training steps beside DDP; into docs/benchmarks
 	@tools/setup build torch bench
 	@tools/configure release
-	@$(call ninja,build) --quiet tutti tutti_bench tutti_bare_loop
+	@$(call ninja,build) --quiet tutti tutti_bench tutti_bare_loop tutti_steps
 	@bench/build_peers
 	bench/compare $(BENCH)
+	bench/compare_steps $(STEPS)
 
 fuzz-build:
 	@tools/setup build fuzz

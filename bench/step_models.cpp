@@ -97,12 +97,12 @@ nn::Sequential make_mlp() {
 
 }  // namespace
 
-StepModel make_step_model(const std::string& name, int seed) {
+StepModel make_step_model(const std::string& name, int seed, std::int64_t sequences) {
   torch::manual_seed(1);
   if (name == "gpt") {
     Gpt gpt;
     torch::manual_seed(static_cast<std::uint64_t>(seed));
-    const auto text = torch::randint(kBytes, {4, GptImpl::kContext + 1});
+    const auto text = torch::randint(kBytes, {sequences, GptImpl::kContext + 1});
     return {gpt.ptr(), [gpt, text]() mutable {
               const auto logits = gpt->forward(text.slice(1, 0, GptImpl::kContext));
               return nn::functional::cross_entropy(logits.reshape({-1, kBytes}), text.slice(1, 1).reshape({-1}));

@@ -15,7 +15,8 @@ struct StepModel {
   std::function<torch::Tensor()> loss;
 };
 
-/// "gpt", "cnn" or "mlp"; made the same way wherever it is made. `seed` is of the batch.
-StepModel make_step_model(const std::string& name, int seed);
+/// "gpt", "cnn" or "mlp"; made the same way wherever it is made. `seed` is of the batch, which for a GPT has so many
+/// sequences.
+StepModel make_step_model(const std::string& name, int seed, std::int64_t sequences = 4);
 
 }  // namespace bench

@@ -17,6 +17,7 @@
 #include "cli/parse.h"
 #include "cli/plan_command.h"
 #include "cli/run_command.h"
+#include "cli/verify_command.h"
 #include "tutti/version.h"
 
 namespace {
@@ -70,6 +71,7 @@ struct Command {
 constexpr Command kCommands[] = {
     {"run", "run a program as the ranks of a job", run},
     {"bench", "measure collectives", tutti::cli::bench_command},
+    {"verify", "compare what ranks compute with what one process does", tutti::cli::verify_command},
     {"plan", "show, prove and price the plans of collectives", tutti::cli::plan_command},
     {"doctor", "tell what this machine has, and what that means for a run", doctor},
     {"host-agent", nullptr, host_agent},

@@ -187,6 +187,7 @@ Status read_own(const VariableReader& read, Environment& environment) {
     }
     environment.log_level = *level;
   }
+  environment.verify_out = read("TUTTI_VERIFY_OUT").value_or("");
   const auto preferences = read_preferences(read);
   if (!preferences) {
     return preferences.error();

@@ -50,6 +50,7 @@ struct Environment {
   std::optional<int> secret_fd;       ///< TUTTI_SECRET_FD: descriptor to read the job's secret from
   std::string secret_file;            ///< TUTTI_SECRET_FILE: file (0600) that holds it
   std::string log_level = "warning";  ///< TUTTI_LOG
+  std::string verify_out;             ///< TUTTI_VERIFY_OUT: file that tutti::verify adds its reports to; empty: none
   Preferences preferences = {};
   std::chrono::milliseconds timeout = std::chrono::minutes(5);  ///< TUTTI_TIMEOUT, in seconds, fractions allowed
 };

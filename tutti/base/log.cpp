@@ -18,4 +18,6 @@ Log silent_log() { return std::make_shared<spdlog::logger>("silent", std::make_s
 
 void warn(const Log& log, const std::string& sentence) { log->warn(sentence); }
 
+void debug(const Log& log, const std::string& sentence) { log->debug(sentence); }
+
 }  // namespace tutti

@@ -19,6 +19,7 @@ Log make_log(const std::string& name, const std::string& level = "warning");
 
 /// For rooms on LibTorch, whose {fmt} is not the one that spdlog was made with.
 void warn(const Log& log, const std::string& sentence);
+void debug(const Log& log, const std::string& sentence);
 
 /// A log that drops everything.
 Log silent_log();

@@ -47,26 +47,28 @@ struct Features {
   Reduction reduction = Reduction::usual;
 };
 
+/// Those that change what is sent in all combinations, the others with each of these.
 std::vector<Features> all_features() {
-  std::vector<Features> all{{}};
-  const auto also = [&](auto change) {
-    const auto before = all.size();
-    for (std::size_t i = 0; i < before; ++i) {
-      auto other = all[i];
-      change(other);
-      all.push_back(other);
+  std::vector<Features> all;
+  for (const bool small_buckets : {false, true}) {
+    for (const bool accumulates : {false, true}) {
+      for (const auto mean : {Mean::per_rank, Mean::per_sample}) {
+        const Features one{.small_buckets = small_buckets, .accumulates = accumulates, .mean = mean};
+        const auto with = [&](auto change) {
+          all.push_back(one);
+          change(all.back());
+        };
+        with([](Features&) {});
+        with([](Features& other) { other.reduction = Reduction::reproducible; });
+        with([](Features& other) { other.uneven_data = true; });
+        with([](Features& other) { other.hook = true; });
+        with([](Features& other) {
+          other.zeroes_in_place = true;
+          other.reduction = Reduction::reproducible;
+          other.uneven_data = true;
+        });
+      }
     }
-  };
-  also([](Features& one) { one.small_buckets = true; });
-  also([](Features& one) { one.accumulates = true; });
-  also([](Features& one) { one.uneven_data = true; });
-  also([](Features& one) { one.zeroes_in_place = true; });
-  also([](Features& one) { one.mean = Mean::per_sample; });
-  const auto plain = all.size();
-  also([](Features& one) { one.reduction = Reduction::reproducible; });
-  for (std::size_t i = 0; i < plain; ++i) {
-    all.push_back(all[i]);
-    all.back().hook = true;
   }
   return all;
 }

@@ -78,9 +78,10 @@ class CastHook final : public Hook {
 void Hook::claim(const void* owner) {
   const void* nobody = nullptr;
   if (!owner_.compare_exchange_strong(nobody, owner)) {
-    throw Exception({Code::invalid_argument,
-                     "DataParallel: its hook is that of another one already; make one for each model, and for each rank "
-                     "that is a thread"});
+    throw Exception(
+        {Code::invalid_argument,
+         "DataParallel: its hook is that of another one already; make one for each model, and for each rank "
+         "that is a thread"});
   }
 }
 

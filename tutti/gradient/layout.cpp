@@ -27,6 +27,10 @@ std::vector<BucketLayout> lay_out(std::span<const ParameterSize> parameters, std
                                   const BucketSizes& sizes) {
   std::vector<Open> full;
   std::map<int, Open> open;
+  std::size_t left = 0;  // bytes that are in no full bucket
+  for (const auto index : order) {
+    left += lines_of(parameters[index].bytes);
+  }
   for (std::size_t place = 0; place < order.size(); ++place) {
     const auto& parameter = parameters[order[place]];
     auto& [bucket, last] = open[parameter.kind];
@@ -34,7 +38,10 @@ std::vector<BucketLayout> lay_out(std::span<const ParameterSize> parameters, std
     bucket.slots.push_back({order[place], bucket.bytes});
     bucket.bytes += lines_of(parameter.bytes);
     last = place;
-    if (bucket.bytes >= (full.empty() ? sizes.first : sizes.others)) {
+    // What is full last has nothing left to hide behind: towards the end buckets become smaller, by halves.
+    const auto limit = full.empty() ? sizes.first : std::min(sizes.others, std::max(sizes.first, left / 2));
+    if (bucket.bytes >= limit) {
+      left -= bucket.bytes;
       full.push_back(std::move(open[parameter.kind]));
       open.erase(parameter.kind);
     }

@@ -29,7 +29,8 @@ struct BucketLayout {
 
 struct BucketSizes {
   std::size_t first = std::size_t{1} << 20;  ///< small, so that something is on its way early
-  std::size_t others = std::size_t{25} << 20;
+  std::size_t others =
+      std::size_t{25} << 20;  ///< and no more than half of what is left, unless that is less than first
 };
 
 /// Fills buckets with the parameters of `order`, which are in the order in which gradients arrive. A bucket takes no

@@ -29,7 +29,7 @@ using Parts = std::vector<std::vector<std::size_t>>;
 TEST(Layout, FillsBucketsInTheOrderOfArrival) {
   const std::vector<ParameterSize> parameters(7, {.bytes = 100});  // each takes 128
   const auto buckets = lay_out(parameters, backwards(7), {.first = 128, .others = 300});
-  EXPECT_EQ(parameters_of(buckets), (Parts{{6}, {5, 4, 3}, {2, 1, 0}}));
+  EXPECT_EQ(parameters_of(buckets), (Parts{{6}, {5, 4, 3}, {2, 1}, {0}}));
   EXPECT_EQ(buckets[1].bytes, 384U);
   EXPECT_EQ(buckets[1].slots[2].offset, 256U);
 }
@@ -39,6 +39,15 @@ TEST(Layout, KindsHaveBucketsOfTheirOwnInTheOrderTheyFill) {
   const auto buckets = lay_out(parameters, backwards(5), {.first = 64, .others = 128});
   EXPECT_EQ(parameters_of(buckets), (Parts{{4}, {3, 1}, {2, 0}}));
   EXPECT_EQ(buckets[1].kind, 1);
+}
+
+TEST(Layout, TheLastBucketsAreSmall) {
+  const std::vector<ParameterSize> parameters(64, {.bytes = 64});
+  std::vector<std::size_t> bytes;
+  for (const auto& bucket : lay_out(parameters, backwards(64), {.first = 128, .others = 1024})) {
+    bytes.push_back(bucket.bytes);
+  }
+  EXPECT_EQ(bytes, (std::vector<std::size_t>{128, 1024, 1024, 960, 512, 256, 128, 64}));
 }
 
 TEST(Layout, ALargeParameterIsNotCut) {

@@ -8,6 +8,7 @@
 #include <c10/core/GradMode.h>
 #include <fmt/format.h>
 
+#include "tutti/base/environment.h"
 #include "tutti/comm/work.h"
 #include "tutti/gradient/hook.h"
 
@@ -20,6 +21,11 @@ std::vector<std::size_t> backwards(std::size_t count) {
   std::vector<std::size_t> order(count);
   std::iota(order.rbegin(), order.rend(), 0);
   return order;
+}
+
+std::string log_level() {
+  const auto environment = read_environment();
+  return environment ? environment.value().log_level : "warning";
 }
 
 /// How long it was under way, by its own account where it has one; else until it was waited for.
@@ -38,6 +44,7 @@ Synchronizer::Synchronizer(std::vector<NamedTensor> parameters, std::vector<Name
     : group_(std::move(group)),
       options_(options),
       named_(std::move(parameters)),
+      log_(make_log("tutti", log_level())),
       buffers_(std::move(buffers), options.buffers, group_),
       parameters_(named_.size()),
       learner_(named_.size()),

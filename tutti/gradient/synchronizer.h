@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "tutti/base/log.h"
 #include "tutti/gradient/arrivals.h"
 #include "tutti/gradient/backward_end.h"
 #include "tutti/gradient/bucket.h"
@@ -101,6 +102,7 @@ class Synchronizer final : public BackwardListener, public std::enable_shared_fr
   const Group group_;
   const DataParallelOptions options_;
   const std::vector<NamedTensor> named_;
+  const Log log_;  // of what each pass did, on request
   BufferSync buffers_;
   Arrivals arrivals_;
   mutable std::mutex mutex_;

@@ -45,6 +45,7 @@ void Synchronizer::end_pass() {
     }
   }
   last_ = std::move(current_);
+  debug(log_, last_->text());
   for (auto& parameter : parameters_) {
     parameter.expected = joined ? parameter.expected : std::max(1, parameter.arrivals);
     parameter.touched = false;
@@ -88,14 +89,19 @@ void Synchronizer::report_passes() {
   auto all = at::empty({group_.size()}, at::kInt);
   group_.all_gather(all, at::full({1}, passes_, at::kInt)).wait();
   const auto* const counts = all.data_ptr<std::int32_t>();
-  int other = 1;
-  while (other < group_.size() - 1 && (counts[other] == counts[0] || counts[other] == 0)) {
+  // Ranks without any have joined.
+  int first = 0;
+  while (first < group_.size() - 1 && counts[first] == 0) {
+    ++first;
+  }
+  int other = first + 1;
+  while (other < group_.size() - 1 && (counts[other] == counts[first] || counts[other] == 0)) {
     ++other;
   }
   throw Exception({Code::mismatch,
-                   fmt::format("rank 0 synchronizes after {} backward passes, rank {} after {}: ranks have to pause "
+                   fmt::format("rank {} synchronizes after {} backward passes, rank {} after {}: ranks have to pause "
                                "(no_sync) for the same ones, or Mean::per_pass or per_sample has to say what counts",
-                               counts[0], other, counts[other]),
+                               first, counts[first], other, counts[other]),
                    Rank{other}});
 }
 

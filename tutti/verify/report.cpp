@@ -1,12 +1,14 @@
 #include "tutti/verify/report.h"
 
 #include <cstdio>
+#include <fstream>
 #include <map>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "tutti/comm/exception.h"
 #include "tutti/verify/words.h"
 
 namespace tutti {
@@ -159,6 +161,14 @@ std::string VerifyReport::json() const {
                                   {"sentence", one.sentence()}});
   }
   return result.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+void append(const VerifyReport& report, const std::string& path) {
+  std::ofstream file(path, std::ios::app);
+  file << nlohmann::json::parse(report.json()).dump() << '\n';
+  if (!file.flush()) {
+    throw Exception({Code::system, fmt::format("verify: cannot write its report to {}", path)});
+  }
 }
 
 int conclude(const VerifyReport& report, Rank rank) {

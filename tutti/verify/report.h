@@ -52,6 +52,9 @@ struct VerifyReport {
   std::string json() const;
 };
 
+/// Adds the report as a line of JSON to a file. Throws when that cannot be.
+void append(const VerifyReport& report, const std::string& path);
+
 /// Prints the text on rank 0. What main returns: 0 where all is right, 1 otherwise.
 int conclude(const VerifyReport& report, Rank rank);
 

@@ -7,6 +7,7 @@
 #include <ATen/ops/zeros_like.h>
 #include <c10/core/GradMode.h>
 
+#include "tutti/base/environment.h"
 #include "tutti/verify/division.h"
 #include "tutti/verify/exchange.h"
 #include "tutti/verify/reference.h"
@@ -272,7 +273,14 @@ void Verification::compare_weights(const Setup& setup) {
 }  // namespace verifying
 
 VerifyReport verify(const TraineeFactory& factory, const Rows& batch, const Mesh& mesh, const VerifyOptions& options) {
-  return verifying::Verification(factory, batch, mesh, options).run();
+  auto report = verifying::Verification(factory, batch, mesh, options).run();
+  // Whoever started the job may want to know.
+  if (const auto environment = read_environment(); environment && !environment.value().verify_out.empty() &&
+                                                   mesh.group().members().front() == Rank{0} &&
+                                                   mesh.group().rank() == Rank{0}) {
+    append(report, environment.value().verify_out);
+  }
+  return report;
 }
 
 }  // namespace tutti

@@ -47,11 +47,11 @@ class OnHosts(unittest.TestCase):
         return subprocess.Popen(mpi.command(self.cluster, ranks, program, variables, options), env=mpi.environment(),
                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
-    def run_job(self, mpi, ranks, program, options=(), attempts=2, **variables):
+    def run_job(self, mpi, ranks, program, options=(), attempts=2, patience=150, **variables):
         for attempt in range(attempts):
             job = self.start(mpi, ranks, program, options, **variables)
             try:
-                output, _ = job.communicate(timeout=150)
+                output, _ = job.communicate(timeout=patience)
             except subprocess.TimeoutExpired:
                 self.cluster.end_all()
                 output, _ = job.communicate()
@@ -110,12 +110,12 @@ class Gradients(OnHosts):
     def test_every_mpi(self):
         for folder in MPIS:
             with self.subTest(folder):
-                code, output = self.run_job(self.mpi(folder), (2, 2), [ARGUMENTS.gradients])
+                code, output = self.run_job(self.mpi(folder), (2, 2), [ARGUMENTS.gradients], patience=300)
                 self.assertEqual(code, 0, output)
                 self.assertIn("[  PASSED  ]", output)
 
     def test_one_rank_each(self):
-        code, output = self.run_job(self.mpi("mpich"), (1, 1, 1), [ARGUMENTS.gradients])
+        code, output = self.run_job(self.mpi("mpich"), (1, 1, 1), [ARGUMENTS.gradients], patience=300)
         self.assertEqual(code, 0, output)
         self.assertIn("[  PASSED  ]", output)
 

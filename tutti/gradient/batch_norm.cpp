@@ -245,13 +245,22 @@ std::optional<bool> try_mark(const torch::nn::Module& module, const Group& group
   return std::nullopt;
 }
 
+bool is_batch_norm(const torch::nn::Module& module) {
+  return module.as<torch::nn::BatchNorm1dImpl>() != nullptr || module.as<torch::nn::BatchNorm2dImpl>() != nullptr ||
+         module.as<torch::nn::BatchNorm3dImpl>() != nullptr;
+}
+
 }  // namespace
 
 std::size_t synchronize_batch_norm(torch::nn::Module& module, const Group& group) {
-  const auto own = own_group(group);
+  std::optional<Group> own;  // made only where there is a use for it
   std::size_t count = 0;
   for (const auto& item : module.named_modules()) {
-    const auto marked = try_mark(*item.value(), own);
+    if (!is_batch_norm(*item.value())) {
+      continue;
+    }
+    own = own ? own : own_group(group);
+    const auto marked = try_mark(*item.value(), *own);
     if (marked && !*marked) {
       throw Exception({Code::invalid_argument,
                        fmt::format("synchronize_batch_norm: '{}' has neither running statistics nor weights; make it a "

@@ -1,8 +1,9 @@
-# tutti_room(<name> [TORCH] SOURCES ... [LINKS ...] [TESTS ...] [TEST_LINKS ...])
+# tutti_room(<name> [TORCH] SOURCES ... [LINKS ...] [TESTS ...] [TEST_LINKS ...] [PURE ...] [NETWORKS])
 # One static library `tutti_<name>` per room, and one test program `<name>_test` of the tests beside its files.
-# TORCH: the room stands on LibTorch and shares its precompiled header.
+# TORCH: the room stands on LibTorch and shares its precompiled header. PURE: those of its sources and tests that do not
+# include it, and so do not wait for it. NETWORKS: its tests train networks.
 function(tutti_room name)
-  cmake_parse_arguments(ROOM "TORCH" "" "SOURCES;LINKS;TESTS;TEST_LINKS" ${ARGN})
+  cmake_parse_arguments(ROOM "TORCH;NETWORKS" "" "SOURCES;LINKS;TESTS;TEST_LINKS;PURE" ${ARGN})
   add_library(tutti_${name} STATIC ${ROOM_SOURCES})
   target_link_libraries(tutti_${name} PRIVATE tutti_flags PUBLIC ${ROOM_LINKS})
   target_include_directories(tutti_${name} PUBLIC ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/include)
@@ -10,9 +11,12 @@ function(tutti_room name)
   if(ROOM_TORCH)
     target_link_libraries(tutti_${name} PUBLIC tutti_torch)
     tutti_precompiled_torch(tutti_${name})
+    set_source_files_properties(${ROOM_PURE} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
   endif()
   if(ROOM_TESTS AND TUTTI_BUILD_TESTS)
-    if(ROOM_TORCH)
+    if(ROOM_NETWORKS)
+      tutti_test(${name}_test NETWORKS SOURCES ${ROOM_TESTS} LINKS tutti_${name} ${ROOM_TEST_LINKS})
+    elseif(ROOM_TORCH)
       tutti_test(${name}_test TORCH SOURCES ${ROOM_TESTS} LINKS tutti_${name} ${ROOM_TEST_LINKS})
     else()
       tutti_test(${name}_test SOURCES ${ROOM_TESTS} LINKS tutti_${name} ${ROOM_TEST_LINKS})
@@ -20,21 +24,26 @@ function(tutti_room name)
   endif()
 endfunction()
 
-# tutti_test(<name> [TORCH] SOURCES ... LINKS ... [TIMEOUT seconds] [STANDARD year])
+# tutti_test(<name> [TORCH|NETWORKS] SOURCES ... LINKS ... [TIMEOUT seconds] [STANDARD year])
 # A GoogleTest program, one ctest entry per test. Entries of LibTorch programs are one per program: each start costs a second.
+# NETWORKS: on LibTorch, and with all of torch/torch.h.
 function(tutti_test name)
-  cmake_parse_arguments(TEST "TORCH" "TIMEOUT;STANDARD" "SOURCES;LINKS" ${ARGN})
+  cmake_parse_arguments(TEST "TORCH;NETWORKS" "TIMEOUT;STANDARD" "SOURCES;LINKS" ${ARGN})
   if(NOT TEST_TIMEOUT)
     set(TEST_TIMEOUT 120)
-    if(TEST_TORCH)
+    if(TEST_TORCH OR TEST_NETWORKS)
       set(TEST_TIMEOUT 600)  # of all tests of a program
     endif()
   endif()
   add_executable(${name} ${TEST_SOURCES})
   target_link_libraries(${name} PRIVATE tutti_flags ${TEST_LINKS} GTest::gmock GTest::gtest_main)
-  if(TEST_TORCH)
+  if(TEST_TORCH OR TEST_NETWORKS)
     target_link_libraries(${name} PRIVATE tutti_torch)
-    tutti_precompiled_torch(${name})
+    if(TEST_NETWORKS)
+      tutti_precompiled_networks(${name})
+    else()
+      tutti_precompiled_torch(${name})
+    endif()
     add_test(NAME ${name} COMMAND ${name})
     set_tests_properties(${name} PROPERTIES TIMEOUT ${TEST_TIMEOUT} LABELS torch)
   else()
@@ -60,20 +69,31 @@ function(tutti_precompiled_test target)
   target_precompile_headers(${target} REUSE_FROM tutti_test_pch)
 endfunction()
 
-# Reading torch/torch.h takes 16 s a file; compiled once, every target of ours reuses it.
+# Reading LibTorch's headers takes 16 s a file; compiled once, every target of ours reuses them. They are two, since what
+# they instantiate is instantiated again by every file: 2.5 s for tensors, modules and c10d, 5 s for all of torch/torch.h.
 function(tutti_precompiled_torch target)
+  tutti_precompiled(${target} tutti_pch <torch/types.h> <torch/nn/module.h> <torch/optim/optimizer.h>
+    <torch/csrc/distributed/c10d/ProcessGroup.hpp> <torch/csrc/distributed/c10d/Store.hpp>)
+endfunction()
+
+# For programs that train networks.
+function(tutti_precompiled_networks target)
+  tutti_precompiled(${target} tutti_networks_pch <torch/torch.h> <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+    <torch/csrc/distributed/c10d/Store.hpp>)
+endfunction()
+
+function(tutti_precompiled target pch)
   # LibTorch brings a {fmt} of its own among its headers, which is found first and has no library to link.
   set(fmt_definitions FMT_HEADER_ONLY=1)
-  if(NOT TARGET tutti_pch)
-    file(WRITE ${CMAKE_BINARY_DIR}/pch.cpp "// Only here so that the precompiled header has a target.\n")
-    add_library(tutti_pch OBJECT ${CMAKE_BINARY_DIR}/pch.cpp)
-    target_link_libraries(tutti_pch PRIVATE tutti_flags tutti_torch)
-    target_precompile_headers(tutti_pch PRIVATE
-      <torch/torch.h> <torch/csrc/distributed/c10d/ProcessGroup.hpp> <torch/csrc/distributed/c10d/Store.hpp>)
-    target_compile_definitions(tutti_pch PRIVATE ${fmt_definitions})
+  if(NOT TARGET ${pch})
+    file(WRITE ${CMAKE_BINARY_DIR}/${pch}.cpp "// Only here so that the precompiled header has a target.\n")
+    add_library(${pch} OBJECT ${CMAKE_BINARY_DIR}/${pch}.cpp)
+    target_link_libraries(${pch} PRIVATE tutti_flags tutti_torch)
+    target_precompile_headers(${pch} PRIVATE ${ARGN})
+    target_compile_definitions(${pch} PRIVATE ${fmt_definitions})
   endif()
   # Programs are compiled as position independent code, too: the header is shared with libraries.
   target_compile_options(${target} PRIVATE -fPIC)
   target_compile_definitions(${target} PRIVATE ${fmt_definitions})
-  target_precompile_headers(${target} REUSE_FROM tutti_pch)
+  target_precompile_headers(${target} REUSE_FROM ${pch})
 endfunction()

@@ -12,7 +12,8 @@
 #include <thread>
 #include <vector>
 
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include "tutti/comm/symmetric.h"
 #include "tutti/comm/world.h"

@@ -2,7 +2,7 @@
 
 #include <stdexcept>
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 namespace tutti::conformance {
 namespace {

@@ -14,7 +14,7 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "tutti/comm/group_factory.h"
 #include "tutti/comm/test_complaint.h"

@@ -150,10 +150,12 @@ class Hub {
   /// have to share its cores with all of them.
   bool is_crowded() const { return crowded_.load(std::memory_order_relaxed); }
   /// Ranks with cores of their own are slow to sleep: one that wakes late makes the next one fall asleep, and then
-  /// nobody is on time any more. They yield meanwhile, so that whoever computes on the same core can.
+  /// nobody is on time any more. They yield meanwhile; and sleep where that shows that somebody computes on their core,
+  /// mostly this rank itself, while its progress thread waits for others.
   memory::Patience patience() const {
     return is_crowded() ? memory::Patience::for_ranks(2, 1)
-                        : memory::Patience{.yield_for = std::chrono::milliseconds(5)};
+                        : memory::Patience{.yield_for = std::chrono::milliseconds(5),
+                                           .longest_yield = std::chrono::microseconds(20)};
   }
   /// From now on ranks wait for more than each other, and let others have the core meanwhile, whether they are crowded
   /// or not. Before the first notice.

@@ -5,11 +5,11 @@
 
 namespace tutti::gradient {
 
-void Arrivals::add(const at::Tensor& parameter, std::size_t number, const std::function<void(std::size_t)>& arrived) {
+void Arrivals::add(const at::Tensor& parameter, std::size_t number, const Arrived& arrived) {
   auto node = torch::autograd::impl::grad_accumulator(parameter);
   const auto key = node->add_post_hook(
-      std::make_unique<torch::autograd::utils::LambdaPostHook>([arrived, number](const auto& outputs, const auto&) {
-        arrived(number);
+      std::make_unique<torch::autograd::utils::LambdaPostHook>([arrived, number](const auto& outputs, const auto& inputs) {
+        arrived(number, inputs[0]);
         return outputs;
       }));
   arrivals_.emplace_back(std::move(node), key);

@@ -18,8 +18,11 @@ class Arrivals {
   Arrivals& operator=(const Arrivals&) = delete;
   ~Arrivals() { clear(); }
 
-  /// Calls `arrived` with the parameter's number after its gradient was set or added to, on the thread of autograd.
-  void add(const at::Tensor& parameter, std::size_t number, const std::function<void(std::size_t)>& arrived);
+  /// The parameter's number, and what came in and was set or added to its gradient.
+  using Arrived = std::function<void(std::size_t number, const at::Tensor& incoming)>;
+
+  /// Calls `arrived`, on the thread of autograd, when there is more in a parameter's gradient.
+  void add(const at::Tensor& parameter, std::size_t number, const Arrived& arrived);
   void clear();
 
  private:

@@ -1,6 +1,7 @@
 #include "tutti/gradient/bucket.h"
 
 #include <cstring>
+#include <utility>
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
@@ -42,6 +43,17 @@ void Bucket::empty() {
   work.reset();
 }
 
+void Bucket::move(const Group& group) {
+  const c10::NoGradGuard no_grad;
+  const auto before = std::exchange(memory, memory_for(memory.numel(), memory.options(), group));
+  memory.copy_(before);
+  for (auto& view : views) {
+    const at::DimVector sizes(view.sizes());
+    const at::DimVector strides(view.strides());
+    view.set_(memory.storage(), view.storage_offset(), sizes, strides);
+  }
+}
+
 std::vector<ParameterSize> sizes_of(std::span<const NamedTensor> tensors) {
   std::vector<ParameterSize> sizes;
   for (const auto& [name, tensor] : tensors) {
@@ -51,11 +63,16 @@ std::vector<ParameterSize> sizes_of(std::span<const NamedTensor> tensors) {
   return sizes;
 }
 
+bool lies_at(const at::Tensor& gradient, const at::Tensor& view) {
+  return gradient.layout() == at::kStrided && gradient.data_ptr() == view.data_ptr() &&
+         gradient.strides() == view.strides() && gradient.scalar_type() == view.scalar_type();
+}
+
 void put(const at::Tensor& view, const at::Tensor& gradient) {
-  const bool strided = gradient.layout() == at::kStrided;  // sparse ones have no data to point to
-  if (strided && gradient.data_ptr() == view.data_ptr() && gradient.strides() == view.strides()) {
+  if (lies_at(gradient, view)) {
     return;
   }
+  const bool strided = gradient.layout() == at::kStrided;  // sparse ones have no data to point to
   // The usual one, without the detour of an operator: there may be thousands of small ones.
   if (strided && gradient.is_cpu() && gradient.scalar_type() == view.scalar_type() &&
       gradient.sizes() == view.sizes() && gradient.strides() == view.strides()) {
@@ -63,7 +80,9 @@ void put(const at::Tensor& view, const at::Tensor& gradient) {
     return;
   }
   const c10::NoGradGuard no_grad;
-  view.copy_(gradient.is_sparse() ? gradient.to_dense() : gradient);
+  // In the same memory, but turned: an operator would read what it has written.
+  const bool turned = strided && gradient.data_ptr() == view.data_ptr();
+  view.copy_(gradient.is_sparse() ? gradient.to_dense() : turned ? gradient.clone() : gradient);
 }
 
 }  // namespace tutti::gradient

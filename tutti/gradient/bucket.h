@@ -21,6 +21,9 @@ struct Bucket {
   /// For the next pass.
   void empty();
 
+  /// To other memory, with all that it holds: somebody looks at this one.
+  void move(const Group& group);
+
   at::Tensor memory;  ///< one dimension
   std::vector<std::size_t> numbers;
   std::vector<at::Tensor> parameters;
@@ -36,6 +39,9 @@ at::Tensor memory_for(std::int64_t elements, const at::TensorOptions& options, c
 
 /// What `lay_out` needs to know of tensors.
 std::vector<ParameterSize> sizes_of(std::span<const NamedTensor> tensors);
+
+/// Whether it is, in every respect, what lies there.
+bool lies_at(const at::Tensor& gradient, const at::Tensor& view);
 
 /// Puts a gradient where it belongs, in whatever form it came.
 void put(const at::Tensor& view, const at::Tensor& gradient);

@@ -241,6 +241,66 @@ TEST_P(DataParallelTest, RanksThatRunOutOfDataJoin) {
   }
 }
 
+TEST_P(DataParallelTest, WhatARankAccumulatedBeforeItJoinsCounts) {
+  for (const auto reduction : {Reduction::usual, Reduction::reproducible}) {
+    on_ranks(GetParam(), [reduction](Group& group) {
+      Net net(1);
+      Net reference(1);
+      DataParallel model(net, group,
+                         small_buckets({.mean = Mean::per_pass, .uneven_data = true, .reduction = reduction}));
+      const int last = group.size() - 1;
+      int steps = 0;
+      const auto check = [&] {
+        ++steps;
+        expect_same_gradients(*net, *reference);
+        net->zero_grad();
+      };
+      const double passes = group.size() * (group.size() + 1) / 2.0;
+      for (int rank = 0; rank < group.size(); ++rank) {
+        for (int pass = 0; pass <= rank; ++pass) {
+          (mean_loss(reference->forward(rows_of(Rank{rank}) + pass)) / passes).backward();
+        }
+      }
+      {
+        auto pause = model.no_sync();
+        for (int pass = 0; pass < std::min(to_int(group.rank()) + 1, last); ++pass) {
+          mean_loss(model->forward(rows_of(group.rank()) + pass)).backward();
+        }
+      }
+      if (to_int(group.rank()) == last) {
+        mean_loss(model->forward(rows_of(group.rank()) + last)).backward();
+        check();
+      }
+      model.join(check);
+      EXPECT_EQ(steps, 1);
+    });
+  }
+}
+
+TEST_P(DataParallelTest, SparseGradientsBecomeDense) {
+  on_ranks(GetParam(), [](Group& group) {
+    const auto make = [] {
+      torch::nn::Embedding table(torch::nn::EmbeddingOptions(9, 4).sparse(true));
+      set_parameters(*table, 1);
+      return table;
+    };
+    auto table = make();
+    auto reference = make();
+    DataParallel model(table, group, small_buckets());
+    for (int step = 0; step < 4; ++step) {
+      table->zero_grad();
+      reference->zero_grad();
+      const auto words = [&](int rank) { return torch::tensor({rank, rank + step, 8}); };
+      model->forward(words(to_int(group.rank()))).square().sum().backward();
+      for (int rank = 0; rank < group.size(); ++rank) {
+        (reference->forward(words(rank)).square().sum() / group.size()).backward();
+      }
+      const auto expected = reference->weight.grad().to_dense();
+      EXPECT_TRUE(torch::allclose(table->weight.grad(), expected, 1e-12, 1e-12)) << "in step " << step;
+    }
+  });
+}
+
 struct MixedImpl : torch::nn::Module {
   MixedImpl() {
     wave = register_parameter("wave", torch::complex(drawn({5}, 1), drawn({5}, 2)));

@@ -31,25 +31,6 @@ std::string line_of(const NamedTensor& one) {
   return fmt::format("'{}' {}{}", one.name, describe(one.tensor), one.tensor.requires_grad() ? "" : ", not trained");
 }
 
-/// What every rank has to say, by rank.
-std::vector<std::string> told_by_all(const std::string& text, const Group& group) {
-  auto lengths = at::empty({group.size()}, at::kLong);
-  group.blocking().all_gather(lengths, at::full({1}, static_cast<std::int64_t>(text.size()), at::kLong)).wait();
-  std::vector<at::Tensor> texts;
-  for (int rank = 0; rank < group.size(); ++rank) {
-    texts.push_back(at::empty({lengths[rank].item<std::int64_t>()}, at::kByte));
-  }
-  auto own = at::empty({static_cast<std::int64_t>(text.size())}, at::kByte);
-  std::copy(text.begin(), text.end(), own.data_ptr<std::uint8_t>());
-  group.all_gather(texts, own).wait();
-  std::vector<std::string> all;
-  for (const auto& one : texts) {
-    const auto* const begin = reinterpret_cast<const char*>(one.data_ptr<std::uint8_t>());
-    all.emplace_back(begin, begin + one.numel());
-  }
-  return all;
-}
-
 std::vector<std::string> lines_in(const std::string& text) {
   std::vector<std::string> lines;
   for (std::size_t begin = 0; begin < text.size();) {
@@ -95,6 +76,24 @@ std::string describe(const at::Tensor& tensor) {
   return fmt::format("{} [{}]",
                      dtype ? kernels::to_string(dtype.value()) : std::string_view(c10::toString(tensor.scalar_type())),
                      fmt::join(tensor.sizes(), ", "));
+}
+
+std::vector<std::string> told_by_all(const std::string& text, const Group& group) {
+  auto lengths = at::empty({group.size()}, at::kLong);
+  group.blocking().all_gather(lengths, at::full({1}, static_cast<std::int64_t>(text.size()), at::kLong)).wait();
+  std::vector<at::Tensor> texts;
+  for (int rank = 0; rank < group.size(); ++rank) {
+    texts.push_back(at::empty({lengths[rank].item<std::int64_t>()}, at::kByte));
+  }
+  auto own = at::empty({static_cast<std::int64_t>(text.size())}, at::kByte);
+  std::copy(text.begin(), text.end(), own.data_ptr<std::uint8_t>());
+  group.all_gather(texts, own).wait();
+  std::vector<std::string> all;
+  for (const auto& one : texts) {
+    const auto* const begin = reinterpret_cast<const char*>(one.data_ptr<std::uint8_t>());
+    all.emplace_back(begin, begin + one.numel());
+  }
+  return all;
 }
 
 void check_same(const std::vector<NamedTensor>& tensors, std::string_view what, const Group& group) {

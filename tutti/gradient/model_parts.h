@@ -27,6 +27,9 @@ std::vector<NamedTensor> numbered(const std::vector<at::Tensor>& tensors);
 /// "float32 [3, 4]"
 std::string describe(const at::Tensor& tensor);
 
+/// What every rank has to say, by rank. All ranks call it.
+std::vector<std::string> told_by_all(const std::string& text, const Group& group);
+
 /// Throws on every rank, naming the first tensor and two ranks, where ranks have different ones: in number, name, type,
 /// shape, or whether they are trained. `what` is what they are: "parameter". All ranks call it.
 void check_same(const std::vector<NamedTensor>& tensors, std::string_view what, const Group& group);

@@ -37,6 +37,9 @@ struct DataParallelOptions {
   /// Ranks may run out of data at different times, and then `join`. Costs one small exchange in each pass.
   bool uneven_data = false;
   Reduction reduction = Reduction::usual;
+  /// Backward computes large gradients where they will travel from, as soon as two passes have shown which tensors are
+  /// gradients. Off: every gradient is copied. (Not with Reduction::reproducible, which adds up what it gets.)
+  bool in_place = true;
   /// What reduces a full bucket; nothing: an all-reduce.
   std::shared_ptr<Hook> hook = nullptr;
 };

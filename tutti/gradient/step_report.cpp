@@ -27,8 +27,9 @@ std::chrono::duration<double> StepReport::communication() const {
 
 std::string StepReport::text() const {
   const auto milliseconds = [](std::chrono::duration<double> time) { return time.count() * 1e3; };
-  return fmt::format("step {}: {} buckets, {:.1f} MB, {:.2f} ms under way, {:.2f} ms exposed", step, buckets.size(),
-                     static_cast<double>(bytes()) / 1e6, milliseconds(communication()), milliseconds(exposed()));
+  return fmt::format("step {}: {} buckets, {:.1f} MB, {:.1f} of them in place, {:.2f} ms under way, {:.2f} ms exposed",
+                     step, buckets.size(), static_cast<double>(bytes()) / 1e6, static_cast<double>(in_place) / 1e6,
+                     milliseconds(communication()), milliseconds(exposed()));
 }
 
 }  // namespace tutti

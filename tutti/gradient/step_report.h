@@ -25,6 +25,7 @@ struct StepReport {
   Clock::time_point first_ready{};   ///< the pass's first gradient
   Clock::time_point last_ready{};    ///< the pass's end, when all that is left is to wait
   Clock::time_point last_reduced{};  ///< when everything was there
+  std::size_t in_place = 0;          ///< bytes of gradients that backward computed in their bucket, and nobody copied
   std::vector<Bucket> buckets = {};
 
   std::size_t bytes() const;
@@ -35,7 +36,7 @@ struct StepReport {
   /// The part of communication that took no time of the step's.
   std::chrono::duration<double> hidden() const { return communication() - exposed(); }
 
-  /// One line: "step 12: 3 buckets, 41.2 MB, 5.2 ms under way, 0.3 ms exposed"
+  /// One line: "step 12: 3 buckets, 41.2 MB, 38.0 of them in place, 5.20 ms under way, 0.30 ms exposed"
   std::string text() const;
 };
 

@@ -28,6 +28,14 @@ std::string log_level() {
   return environment ? environment.value().log_level : "warning";
 }
 
+std::vector<std::size_t> bytes_of(const std::vector<NamedTensor>& tensors) {
+  std::vector<std::size_t> bytes;
+  for (const auto& one : tensors) {
+    bytes.push_back(one.tensor.nbytes());
+  }
+  return bytes;
+}
+
 /// How long it was under way, by its own account where it has one; else until it was waited for.
 Clock::duration duration_of(const Work& work, Clock::duration waited) {
   if (dynamic_cast<const BackendWork*>(work.c10d_work().get()) == nullptr) {
@@ -35,6 +43,12 @@ Clock::duration duration_of(const Work& work, Clock::duration waited) {
   }
   const std::chrono::duration<double, std::milli> own(work.c10d_work()->getDuration());
   return std::min(waited, std::chrono::duration_cast<Clock::duration>(own));
+}
+
+/// Whether its memory is free once this one is gone, and what it is a view of.
+bool is_last(const at::Tensor& tensor) {
+  const auto users = tensor.storage().use_count();
+  return tensor.use_count() == 1 && (users == 1 || (users == 2 && tensor.is_view() && tensor._base().use_count() == 1));
 }
 
 }  // namespace
@@ -48,6 +62,7 @@ Synchronizer::Synchronizer(std::vector<NamedTensor> parameters, std::vector<Name
       buffers_(std::move(buffers), options.buffers, group_),
       parameters_(named_.size()),
       learner_(named_.size()),
+      foresight_(bytes_of(named_)),
       divisor_(group_.size()) {
   if (is_exact() && options.hook) {
     throw Exception({Code::invalid_argument,
@@ -72,9 +87,9 @@ Synchronizer::~Synchronizer() {
 
 void Synchronizer::attach() {
   for (std::size_t i = 0; i < named_.size(); ++i) {
-    arrivals_.add(tensor(i), i, [self = weak_from_this()](std::size_t index) {
+    arrivals_.add(tensor(i), i, [self = weak_from_this()](std::size_t index, const at::Tensor& incoming) {
       if (auto alive = self.lock()) {
-        alive->arrived(index);
+        alive->arrived(index, incoming);
       }
     });
   }
@@ -105,8 +120,16 @@ const at::Tensor& Synchronizer::view(std::size_t index) const {
   return buckets_[parameter.bucket].views[parameter.slot];
 }
 
-void Synchronizer::arrived(std::size_t index) {
+void Synchronizer::arrived(std::size_t index, const at::Tensor& incoming) {
+  stop_lending();  // what is needed in here is not for gradients
   const std::lock_guard lock(mutex_);
+  take_arrived(index, incoming);
+  if (pass_ == Pass::synchronizing && options_.in_place && !is_exact()) {
+    start_lending(weak_from_this());
+  }
+}
+
+void Synchronizer::take_arrived(std::size_t index, const at::Tensor& incoming) {
   if (pass_ == Pass::none || pass_ == Pass::broken) {
     begin_pass();
   }
@@ -120,10 +143,13 @@ void Synchronizer::arrived(std::size_t index) {
     return;
   }
   ++parameter.arrivals;
+  foresight_.arrived(index, some && tensor(index).grad().is_cpu() && tensor(index).grad().layout() == at::kStrided
+                                ? tensor(index).grad().const_data_ptr()
+                                : nullptr);
   auto& bucket = buckets_[parameter.bucket];
   if (parameter.arrivals == parameter.expected && bucket.state == BucketState::filling) {
     order_.push_back(index);
-    take_in(index);
+    take_in(index, incoming);
     if (--bucket.missing == 0 && parameter.bucket < regular_) {
       bucket.times.ready = Clock::now();
       other_order_ = other_order_ || parameter.bucket != next_;
@@ -157,15 +183,21 @@ void Synchronizer::begin_pass() {
   pass_ = pauses_ > 0 ? Pass::paused : Pass::synchronizing;
   tell_end_of_backward(weak_from_this());
   if (pass_ == Pass::synchronizing) {
-    const double shares[] = {1, static_cast<double>(passes_), samples_};
-    begin_synchronizing(shares[static_cast<std::size_t>(options_.mean)]);
+    begin_synchronizing(own_share());
   }
+}
+
+/// What this rank's gradients count in the mean.
+double Synchronizer::own_share() const {
+  const double shares[] = {passes_ == 0 ? 0.0 : 1.0, static_cast<double>(passes_), samples_};
+  return shares[static_cast<std::size_t>(options_.mean)];
 }
 
 void Synchronizer::begin_synchronizing(double own_share) {
   current_ = {.step = last_ ? last_->step + 1 : 1, .passes = static_cast<std::uint64_t>(passes_)};
   current_.first_ready = Clock::now();
   next_ = 0;
+  foresight_.begin_pass();
   order_.clear();
   other_order_ = false;
   for (auto& bucket : buckets_) {
@@ -243,18 +275,51 @@ void Synchronizer::keep_addend(std::size_t index) {
 }
 
 /// A gradient goes into its bucket; until that is reduced, nobody else has it.
-void Synchronizer::take_in(std::size_t index) {
+void Synchronizer::take_in(std::size_t index, const at::Tensor& incoming) {
   if (as_sums_) {
     return;
   }
   auto& addends = parameters_[index].addends;
   auto& gradient = addends.empty() ? tensor(index).mutable_grad() : addends.front();
+  const bool there = gradient.defined() && lies_at(gradient, view(index));
+  if (there) {
+    current_.in_place += view(index).nbytes();
+    tensor(index).mutable_grad().reset();
+  }
+  reclaim(index, incoming);
   if (gradient.defined()) {
     put(view(index), gradient);
     tensor(index).mutable_grad().reset();
-  } else {
+  } else if (!there) {
     view(index).zero_();
   }
+}
+
+/// Where a gradient is to lie, nobody else's tensor may: none but `incoming`, which autograd drops next.
+void Synchronizer::reclaim(std::size_t index, const at::Tensor& incoming) {
+  const auto& place = view(index);
+  if (place.nbytes() < Foresight::kSmallest || !is_lent(place)) {
+    return;
+  }
+  if (!incoming.defined() || !lies_at(incoming, place) || !is_last(incoming)) {
+    foresight_.mistaken(index);
+    buckets_[parameters_[index].bucket].move(group_);
+  }
+}
+
+c10::DataPtr Synchronizer::place(std::size_t bytes, c10::Allocator& usual) {
+  const std::lock_guard lock(mutex_);
+  if (pass_ != Pass::synchronizing) {
+    return usual.allocate(bytes);
+  }
+  const auto index = foresight_.asked(bytes);
+  const auto is_free = [&](const Parameter& parameter) {
+    return parameter.arrivals == 0 && parameter.expected == 1 && !tensor(*index).grad().defined() &&
+           buckets_[parameter.bucket].state == BucketState::filling && !is_lent(view(*index));
+  };
+  auto data = index && is_free(parameters_[*index]) ? lend(view(*index)) : usual.allocate(bytes);
+  foresight_.given(data.get());
+  return data;
 }
 
 void Synchronizer::launch_full() {
@@ -325,6 +390,7 @@ void Synchronizer::fill(Bucket& bucket) {
 }
 
 void Synchronizer::backward_ended() {
+  stop_lending();
   const std::lock_guard lock(mutex_);
   if (pass_ == Pass::synchronizing) {
     end_pass();
@@ -334,6 +400,7 @@ void Synchronizer::backward_ended() {
 }
 
 void Synchronizer::backward_failed() noexcept {
+  stop_lending();
   const std::lock_guard lock(mutex_);
   if (pass_ == Pass::none || pass_ == Pass::broken) {
     return;
@@ -369,10 +436,9 @@ Rank Synchronizer::join(const std::function<void()>& after_pass) {
       if (pass_ != Pass::none) {
         throw Exception({Code::invalid_argument, "join: a backward of this rank is under way, or has failed"});
       }
-      passes_ = 0;
-      samples_ = 0;
+      samples_ = passes_ == 0 ? 0 : samples_;
       pass_ = Pass::synchronizing;
-      begin_synchronizing(0);
+      begin_synchronizing(own_share());  // of paused passes that were not synchronized; else nothing
       if (all_joined_) {
         pass_ = Pass::none;
         return active_.empty() ? Rank{0} : active_.front();

@@ -11,7 +11,9 @@
 #include "tutti/gradient/bucket.h"
 #include "tutti/gradient/buffer_sync.h"
 #include "tutti/gradient/exact_bucket.h"
+#include "tutti/gradient/foresight.h"
 #include "tutti/gradient/learner.h"
+#include "tutti/gradient/lending.h"
 #include "tutti/gradient/model_parts.h"
 #include "tutti/gradient/options.h"
 #include "tutti/gradient/step_report.h"
@@ -30,7 +32,10 @@ namespace tutti::gradient {
 ///
 /// With Reduction::reproducible every gradient that arrives is an addend of its own. Where each rank has one pass,
 /// buckets are added up by an operation that does not care for the order; where some have more, as accumulators.
-class Synchronizer final : public BackwardListener, public std::enable_shared_from_this<Synchronizer> {
+///
+/// Buckets lend their memory to backward, so that large gradients are computed where they will lie and need no copy. A
+/// guess which tensor is a gradient may be wrong, and somebody may hold on to one: then the bucket gets other memory.
+class Synchronizer final : public BackwardListener, public Lender, public std::enable_shared_from_this<Synchronizer> {
  public:
   Synchronizer(std::vector<NamedTensor> parameters, std::vector<NamedTensor> buffers, Group group,
                const DataParallelOptions& options);
@@ -53,6 +58,7 @@ class Synchronizer final : public BackwardListener, public std::enable_shared_fr
 
   void backward_ended() override;
   void backward_failed() noexcept override;
+  c10::DataPtr place(std::size_t bytes, c10::Allocator& usual) override;
 
  private:
   enum class Pass { none, paused, synchronizing, broken };
@@ -77,13 +83,16 @@ class Synchronizer final : public BackwardListener, public std::enable_shared_fr
 
   const at::Tensor& tensor(std::size_t index) const { return named_[index].tensor; }
   const at::Tensor& view(std::size_t index) const;
-  void arrived(std::size_t index);
+  void arrived(std::size_t index, const at::Tensor& incoming);
+  void take_arrived(std::size_t index, const at::Tensor& incoming);
   void add_more(std::size_t index);
   void begin_pass();
+  double own_share() const;
   void begin_synchronizing(double own_share);
   void end_pass();
   bool agree_on_divisor(double own_share);
-  void take_in(std::size_t index);
+  void take_in(std::size_t index, const at::Tensor& incoming = {});
+  void reclaim(std::size_t index, const at::Tensor& incoming);
   void launch_full();
   void launch(std::size_t index);
   void finish(std::size_t bucket, const Uses& uses);
@@ -114,6 +123,7 @@ class Synchronizer final : public BackwardListener, public std::enable_shared_fr
   std::size_t regular_ = 0;  // so many of them leave in every pass; the others only when somebody needs them
   std::size_t next_ = 0;     // to leave
   Learner learner_;
+  Foresight foresight_;
   std::vector<std::size_t> order_;  // of arrival, in this pass
   bool other_order_ = false;        // a bucket was full before those that leave before it
   std::uint64_t generation_ = 0;    // of buckets

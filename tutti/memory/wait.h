@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <utility>
 
 #include "tutti/base/deadline.h"
 
@@ -21,6 +22,8 @@ struct Patience {
   int spins = 2000;
   /// How long to let others run before the sleep, where ranks share cores.
   std::chrono::microseconds yield_for = std::chrono::microseconds(0);
+  /// Where one yield takes longer, somebody computes on this core: then sleep, and be woken.
+  std::chrono::microseconds longest_yield = std::chrono::microseconds::max();
   /// How often a sleeper looks up to see whether its peers are still alive.
   std::chrono::microseconds look_up = std::chrono::milliseconds(2);
 
@@ -55,13 +58,17 @@ bool spin_until(const Patience& patience, Ready&& ready) {
     return false;
   }
   // By time, not by number: where somebody else computes, one yield may cost a whole turn of his.
-  const auto end = std::chrono::steady_clock::now() + patience.yield_for;
+  auto now = std::chrono::steady_clock::now();
+  const auto end = now + patience.yield_for;
+  auto longest = std::chrono::steady_clock::duration(0);
   do {
     yield_core();
     if (ready()) {
       return true;
     }
-  } while (std::chrono::steady_clock::now() < end);
+    const auto before = std::exchange(now, std::chrono::steady_clock::now());
+    longest = now - before;
+  } while (now < end && longest < patience.longest_yield);
   return false;
 }
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include <ATen/ops/empty.h>
-#include <ATen/ops/full.h>
 
 namespace tutti::verifying {
 namespace {
@@ -28,23 +27,6 @@ std::vector<std::vector<T>> gather(const std::vector<T>& own, at::ScalarType typ
 }
 
 }  // namespace
-
-std::vector<std::string> told_by_all(const std::string& text, const Group& group) {
-  const auto lengths = numbers_of_all({static_cast<double>(text.size())}, group);
-  std::vector<at::Tensor> texts;
-  for (const auto& length : lengths) {
-    texts.push_back(at::empty({static_cast<std::int64_t>(length[0])}, at::kByte));
-  }
-  const auto own = at::empty({static_cast<std::int64_t>(text.size())}, at::kByte);
-  std::copy(text.begin(), text.end(), own.data_ptr<std::uint8_t>());
-  group.all_gather(texts, own).wait();
-  std::vector<std::string> all;
-  for (const auto& one : texts) {
-    const auto* const begin = reinterpret_cast<const char*>(one.data_ptr<std::uint8_t>());
-    all.emplace_back(begin, begin + one.numel());
-  }
-  return all;
-}
 
 std::vector<std::vector<double>> numbers_of_all(const std::vector<double>& numbers, const Group& group) {
   return gather(numbers, at::kDouble, group);

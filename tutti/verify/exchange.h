@@ -2,17 +2,13 @@
 // What ranks tell each other to compare what they have.
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "tutti/comm/group.h"
 
 namespace tutti::verifying {
 
-/// What every rank has to say, by rank. All ranks call each of these.
-std::vector<std::string> told_by_all(const std::string& text, const Group& group);
-
-/// As many numbers on every rank, by rank.
+/// As many numbers on every rank, by rank. All ranks call each of these.
 std::vector<std::vector<double>> numbers_of_all(const std::vector<double>& numbers, const Group& group);
 std::vector<std::vector<std::uint64_t>> hashes_of_all(const std::vector<std::uint64_t>& hashes, const Group& group);
 

@@ -2,6 +2,7 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <ctime>
 
 #include <fmt/format.h>
@@ -10,18 +11,27 @@
 namespace tutti::engine::mpi {
 
 bool Pause::next() {
-  constexpr unsigned kSpins = 8;      // a look at MPI takes about as long as a yield
-  constexpr unsigned kYields = 2000;  // some hundred microseconds
-  constexpr long kNap = 20'000;       // nanoseconds
+  using std::chrono::microseconds;
+  constexpr unsigned kSpins = 8;            // a look at MPI takes about as long as a yield
+  constexpr microseconds kAwake(300);       // messages of a few bytes have come by then
+  constexpr microseconds kShortestNap(20);  // what has taken long takes a little longer
+  constexpr microseconds kLongestNap(400);  // a cable of 1 Gbit/s brings 50 KB in that time: less than sockets hold
   ++looks_;
   if (looks_ < kSpins) {
     return false;
   }
-  if (looks_ < kYields) {
+  const auto now = Clock::now();
+  if (looks_ == kSpins) {
+    since_ = now;
+  }
+  const auto waited = now - since_;
+  if (waited < kAwake) {
     ::sched_yield();
     return looks_ % 64 == 0;
   }
-  const timespec nap{.tv_sec = 0, .tv_nsec = kNap};
+  // Not this_thread::sleep_for, which goes on after a signal.
+  const auto length = std::clamp<Clock::duration>(waited / 32, kShortestNap, kLongestNap);
+  const timespec nap{.tv_sec = 0, .tv_nsec = std::chrono::nanoseconds(length).count()};
   ::nanosleep(&nap, nullptr);
   return true;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <thread>
 
 #include "tutti/engine/hub.h"
@@ -16,7 +17,10 @@ class Pause {
   bool next();
 
  private:
+  using Clock = std::chrono::steady_clock;
+
   unsigned looks_ = 0;
+  Clock::time_point since_ = {};
 };
 
 /// Why a wait of this rank for others should end: the group is broken, or the deadline has passed. When it has, those

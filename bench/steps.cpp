@@ -3,8 +3,8 @@
 // slowest rank, and CPU times (which waiting for others does not count in) the ranks' average. bench/compare_steps puts
 // PyTorch's beside it.
 //
-//   tutti run -n 2 -- build/bench/steps gpt 20 [--json]     the model (gpt, cnn, mlp), and how many rounds
-//   tutti run -n 2 -- build/bench/steps gpt 20 none tutti   those alone, and what they take over the first
+//   tutti run -n 2 -- build/bench/steps gpt 20                      the model (gpt, cnn, mlp), and how many rounds
+//   tutti run -n 2 -- build/bench/steps gpt 20 [--json] none tutti  those alone, and what they take over the first
 
 #include <algorithm>
 #include <cstdio>
@@ -141,9 +141,9 @@ int main(int count, char** words) {
   const std::string model = count > 1 ? words[1] : "gpt";
   const int rounds = count > 2 ? bench::number_of<int>(words[2], "ROUNDS") : 20;
   const bool json = count > 3 && std::string(words[3]) == "--json";
-  std::vector<std::string> names = {"none", "tutti", "copied", "reducer", "reproducible"};
-  if (count > 3 && !json) {
-    names.assign(words + 3, words + count);
+  std::vector<std::string> names(words + std::min(count, json ? 4 : 3), words + count);
+  if (names.empty()) {
+    names = {"none", "tutti", "copied", "reducer", "reproducible"};
   }
   std::vector<Contestant> contestants;
   for (const auto& name : names) {

@@ -1,5 +1,6 @@
 #include "tutti/gradient/data_parallel.h"
 
+#include "tutti/gradient/steady_heap.h"
 #include "tutti/gradient/synchronizer.h"
 
 namespace tutti {
@@ -37,6 +38,7 @@ DataParallelBase::DataParallelBase(std::shared_ptr<torch::nn::Module> module, Gr
   broadcast(buffers, group_);
   synchronizer_ = std::make_shared<gradient::Synchronizer>(trained(parameters), buffers, group_, options_);
   synchronizer_->attach();
+  gradient::keep_freed_memory();  // gradients that lie in buckets keep none any more
 }
 
 at::Tensor DataParallelBase::weigh(const at::Tensor& loss, double samples) {

@@ -9,6 +9,7 @@ Foresight::Foresight(std::vector<std::size_t> bytes) {
     parameters_.push_back({.bytes = size});
   }
   sizes_ = std::move(bytes);
+  std::erase_if(sizes_, [](std::size_t size) { return size < kSmallest; });
   std::sort(sizes_.begin(), sizes_.end());
   sizes_.erase(std::unique(sizes_.begin(), sizes_.end()), sizes_.end());
 }
@@ -20,7 +21,7 @@ void Foresight::begin_pass() {
 }
 
 std::optional<std::size_t> Foresight::asked(std::size_t bytes) {
-  if (bytes < kSmallest || !std::binary_search(sizes_.begin(), sizes_.end(), bytes)) {
+  if (!std::binary_search(sizes_.begin(), sizes_.end(), bytes)) {
     requests_.emplace_back();  // for `given`
     return std::nullopt;
   }

@@ -20,6 +20,9 @@ class Foresight {
   /// By parameter, how large its gradient is.
   explicit Foresight(std::vector<std::size_t> bytes);
 
+  /// Whether there is any gradient that could be foretold.
+  bool has_any() const { return !sizes_.empty(); }
+
   void begin_pass();
 
   /// Somebody asks for memory. The parameter whose gradient it is for, if that can be foretold. `given` has to follow.
@@ -50,7 +53,7 @@ class Foresight {
   void forget(Parameter& parameter);
 
   std::vector<Parameter> parameters_;
-  std::vector<std::size_t> sizes_;  // of parameters, in order
+  std::vector<std::size_t> sizes_;  // of parameters that are large enough, in order
   std::map<Request, std::size_t> foretold_;
   // Of this pass.
   std::vector<std::pair<Request, const void*>> requests_;

@@ -121,10 +121,12 @@ const at::Tensor& Synchronizer::view(std::size_t index) const {
 }
 
 void Synchronizer::arrived(std::size_t index, const at::Tensor& incoming) {
-  stop_lending();  // what is needed in here is not for gradients
+  if (lends()) {
+    stop_lending();  // what is needed in here is not for gradients
+  }
   const std::lock_guard lock(mutex_);
   take_arrived(index, incoming);
-  if (pass_ == Pass::synchronizing && options_.in_place && !is_exact()) {
+  if (lends() && pass_ == Pass::synchronizing) {
     start_lending(weak_from_this());
   }
 }
@@ -143,9 +145,11 @@ void Synchronizer::take_arrived(std::size_t index, const at::Tensor& incoming) {
     return;
   }
   ++parameter.arrivals;
-  foresight_.arrived(index, some && tensor(index).grad().is_cpu() && tensor(index).grad().layout() == at::kStrided
-                                ? tensor(index).grad().const_data_ptr()
-                                : nullptr);
+  if (lends()) {
+    const auto& gradient = tensor(index).grad();
+    const bool plain = some && gradient.is_cpu() && gradient.layout() == at::kStrided;
+    foresight_.arrived(index, plain ? gradient.const_data_ptr() : nullptr);
+  }
   auto& bucket = buckets_[parameter.bucket];
   if (parameter.arrivals == parameter.expected && bucket.state == BucketState::filling) {
     order_.push_back(index);

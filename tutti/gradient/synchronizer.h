@@ -85,6 +85,7 @@ class Synchronizer final : public BackwardListener, public Lender, public std::e
   const at::Tensor& view(std::size_t index) const;
   void arrived(std::size_t index, const at::Tensor& incoming);
   void take_arrived(std::size_t index, const at::Tensor& incoming);
+  bool lends() const { return options_.in_place && foresight_.has_any() && !is_exact(); }
   void add_more(std::size_t index);
   void begin_pass();
   double own_share() const;

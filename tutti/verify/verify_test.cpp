@@ -5,6 +5,7 @@
 
 #include "tutti/comm/world.h"
 #include "tutti/gradient/average.h"
+#include "tutti/gradient/batch_norm.h"
 #include "tutti/gradient/hook.h"
 #include "tutti/verify/test_kits.h"
 
@@ -35,6 +36,9 @@ std::vector<Way> ways() {
       {.name = "each pass counts", .options = {.microbatches = 3, .data_parallel = {.mean = Mean::per_pass}}},
       {.name = "bfloat16 sent", .options = {.precision = 0x1p-8}, .sent = torch::kBFloat16},
       {.name = "float16 sent", .options = {.precision = 0x1p-11}, .sent = torch::kHalf},
+      {.name = "reproducible",
+       .options = {.microbatches = 3, .data_parallel = {.mean = Mean::per_pass, .reduction = Reduction::reproducible}}},
+      {.name = "gradients copied", .options = {.data_parallel = {.in_place = false}}},
       {.name = "buffers averaged", .options = {.data_parallel = {.buffers = Buffers::average}}},
       {.name = "another optimizer", .adam = true},
       {.name = "by hand", .mesh = "dp"},
@@ -149,6 +153,27 @@ TEST(Verify, WhereRowsDependOnEachOtherTheWholeBatchIsRight) {
     const auto report = verify(factory, batch, world.mesh("dp=3"));
     EXPECT_TRUE(report.ok()) << report.text();
   });
+}
+
+TEST(Verify, ASynchronizedBatchNormRaisesNoAlarm) {
+  for (const int ranks : {2, 3, 4}) {
+    run_ranks(ranks, [](World& world) {
+      const KitOptions kit_options{.model = "norm"};
+      const VerifyOptions options{.data_parallel = {.mean = Mean::per_sample}};
+      // Uneven: three rows for each rank and one more for the first.
+      const auto batch = make_rows(kit_options, 3 * world.size() + 1);
+      const auto factory = [&](const Mesh& where, Role role) {
+        const auto kit = make_kit(kit_options);
+        if (role == Role::alone) {
+          return Trainee{.module = kit.module, .loss = kit.loss};
+        }
+        EXPECT_EQ(synchronize_batch_norm(*kit.module, where.group()), 1U);
+        return verifying::data_parallel_trainee(kit.module, kit.loss, where, options);
+      };
+      const auto report = verify(factory, batch, world.mesh("dp=*"), options);
+      EXPECT_TRUE(report.ok()) << report.text();
+    });
+  }
 }
 
 TEST(Verify, SaysWhatCannotBe) {

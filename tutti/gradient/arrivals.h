@@ -1,6 +1,6 @@
 #pragma once
 
-#include <functional>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -10,6 +10,19 @@
 
 namespace tutti::gradient {
 
+/// Who wants to know when gradients are there.
+class ArrivalListener {
+ public:
+  ArrivalListener() = default;
+  ArrivalListener(const ArrivalListener&) = delete;
+  ArrivalListener& operator=(const ArrivalListener&) = delete;
+  virtual ~ArrivalListener() = default;
+
+  /// There is more in the gradient of the parameter of that number: `incoming` was added, or has become it. On the
+  /// thread of autograd.
+  virtual void arrived(std::size_t number, const at::Tensor& incoming) = 0;
+};
+
 /// Tells when parameters' gradients are there, in every backward pass, until it is gone.
 class Arrivals {
  public:
@@ -18,11 +31,8 @@ class Arrivals {
   Arrivals& operator=(const Arrivals&) = delete;
   ~Arrivals() { clear(); }
 
-  /// The parameter's number, and what came in and was set or added to its gradient.
-  using Arrived = std::function<void(std::size_t number, const at::Tensor& incoming)>;
-
-  /// Calls `arrived`, on the thread of autograd, when there is more in a parameter's gradient.
-  void add(const at::Tensor& parameter, std::size_t number, const Arrived& arrived);
+  /// Tells the listener, if it still lives.
+  void add(const at::Tensor& parameter, std::size_t number, const std::weak_ptr<ArrivalListener>& listener);
   void clear();
 
  private:

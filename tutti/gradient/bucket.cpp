@@ -32,6 +32,7 @@ Bucket::Bucket(const BucketLayout& layout, std::span<const NamedTensor> all, con
     views.back().set_(memory.storage(), static_cast<std::int64_t>(slot.offset / size), parameter.sizes(),
                       dense ? at::DimVector(parameter.strides()) : c10::contiguous_strides(parameter.sizes()));
   }
+  find_places();
   times.bytes = layout.bytes;
   times.parameters = layout.slots.size();
   empty();
@@ -52,6 +53,40 @@ void Bucket::move(const Group& group) {
     const at::DimVector strides(view.strides());
     view.set_(memory.storage(), view.storage_offset(), sizes, strides);
   }
+  find_places();
+}
+
+void Bucket::find_places() {
+  places_.clear();
+  for (const auto& view : views) {
+    places_.push_back({.data = static_cast<std::byte*>(view.mutable_data_ptr()),
+                       .bytes = view.nbytes(),
+                       .type = view.scalar_type(),
+                       .usual = view.is_cpu() && view.is_contiguous()});
+  }
+}
+
+bool Bucket::Place::fits(const at::Tensor& gradient) const {
+  return usual && gradient.layout() == at::kStrided && gradient.is_contiguous() && gradient.is_cpu() &&
+         gradient.scalar_type() == type && gradient.nbytes() == bytes;
+}
+
+bool Bucket::has(std::size_t slot, const at::Tensor& gradient) const {
+  const auto& place = places_[slot];
+  if (place.fits(gradient)) {
+    return gradient.const_data_ptr() == place.data;
+  }
+  return gradient.layout() == at::kStrided && gradient.const_data_ptr() == place.data &&
+         gradient.strides() == views[slot].strides() && gradient.scalar_type() == place.type;
+}
+
+void Bucket::put(std::size_t slot, const at::Tensor& gradient) {
+  const auto& place = places_[slot];
+  if (place.fits(gradient) && gradient.const_data_ptr() != place.data) {
+    std::memcpy(place.data, gradient.const_data_ptr(), place.bytes);
+  } else if (!has(slot, gradient)) {
+    gradient::put(views[slot], gradient);
+  }
 }
 
 std::vector<ParameterSize> sizes_of(std::span<const NamedTensor> tensors) {
@@ -63,25 +98,18 @@ std::vector<ParameterSize> sizes_of(std::span<const NamedTensor> tensors) {
   return sizes;
 }
 
-bool lies_at(const at::Tensor& gradient, const at::Tensor& view) {
-  return gradient.layout() == at::kStrided && gradient.data_ptr() == view.data_ptr() &&
-         gradient.strides() == view.strides() && gradient.scalar_type() == view.scalar_type();
-}
-
 void put(const at::Tensor& view, const at::Tensor& gradient) {
-  if (lies_at(gradient, view)) {
-    return;
-  }
   const bool strided = gradient.layout() == at::kStrided;  // sparse ones have no data to point to
-  // The usual one, without the detour of an operator: there may be thousands of small ones.
-  if (strided && gradient.is_cpu() && gradient.scalar_type() == view.scalar_type() &&
+  const auto* const data = strided ? gradient.const_data_ptr() : nullptr;
+  // The usual one, without the detour of an operator.
+  if (strided && data != view.const_data_ptr() && gradient.is_cpu() && gradient.scalar_type() == view.scalar_type() &&
       gradient.sizes() == view.sizes() && gradient.strides() == view.strides()) {
-    std::memcpy(view.data_ptr(), gradient.const_data_ptr(), view.nbytes());
+    std::memcpy(view.mutable_data_ptr(), data, view.nbytes());
     return;
   }
   const c10::NoGradGuard no_grad;
   // In the same memory, but turned: an operator would read what it has written.
-  const bool turned = strided && gradient.data_ptr() == view.data_ptr();
+  const bool turned = strided && data == view.const_data_ptr();
   view.copy_(gradient.is_sparse() ? gradient.to_dense() : turned ? gradient.clone() : gradient);
 }
 

@@ -24,6 +24,10 @@ struct Bucket {
   /// To other memory, with all that it holds: somebody looks at this one.
   void move(const Group& group);
 
+  /// Whether the gradient is what lies in that slot, and in every respect.
+  bool has(std::size_t slot, const at::Tensor& gradient) const;
+  void put(std::size_t slot, const at::Tensor& gradient);
+
   at::Tensor memory;  ///< one dimension
   std::vector<std::size_t> numbers;
   std::vector<at::Tensor> parameters;
@@ -32,6 +36,22 @@ struct Bucket {
   BucketState state = BucketState::filling;
   std::optional<Work> work;
   StepReport::Bucket times;
+
+ private:
+  /// What has to be known of a view for most gradients. There may be thousands, and each view lies elsewhere in memory.
+  struct Place {
+    std::byte* data;
+    std::size_t bytes;
+    at::ScalarType type;
+    bool usual;  // contiguous, on the CPU
+
+    /// Whether a gradient can be compared and copied by its address and size alone.
+    bool fits(const at::Tensor& gradient) const;
+  };
+
+  void find_places();
+
+  std::vector<Place> places_;
 };
 
 /// Zeros, in symmetric memory where the group has some.
@@ -39,9 +59,6 @@ at::Tensor memory_for(std::int64_t elements, const at::TensorOptions& options, c
 
 /// What `lay_out` needs to know of tensors.
 std::vector<ParameterSize> sizes_of(std::span<const NamedTensor> tensors);
-
-/// Whether it is, in every respect, what lies there.
-bool lies_at(const at::Tensor& gradient, const at::Tensor& view);
 
 /// Puts a gradient where it belongs, in whatever form it came.
 void put(const at::Tensor& view, const at::Tensor& gradient);

@@ -25,7 +25,7 @@ std::optional<std::size_t> Foresight::asked(std::size_t bytes) {
     requests_.emplace_back();  // for `given`
     return std::nullopt;
   }
-  Request request{.gradients = gradients_, .bytes = bytes};
+  MemoryRequest request{.gradients = gradients_, .bytes = bytes};
   for (auto i = since_; i < requests_.size(); ++i) {
     request.number += requests_[i].first.bytes == bytes ? 1 : 0;
   }

@@ -10,6 +10,15 @@
 
 namespace tutti::gradient {
 
+/// A request for memory, as it is known again in the next pass.
+struct MemoryRequest {
+  std::size_t gradients = 0;  ///< so many had arrived
+  std::size_t bytes = 0;
+  std::size_t number = 0;  ///< of those for so many bytes, since the last gradient
+
+  auto operator<=>(const MemoryRequest&) const = default;
+};
+
 /// Learns from backward passes. A request is known again by its place among the others: so many gradients had arrived,
 /// and it was the n-th for so many bytes since then. What two passes in a row showed is foretold for the next.
 class Foresight {
@@ -36,16 +45,9 @@ class Foresight {
   void mistaken(std::size_t parameter);
 
  private:
-  struct Request {
-    std::size_t gradients = 0;
-    std::size_t bytes = 0;
-    std::size_t number = 0;
-
-    auto operator<=>(const Request&) const = default;
-  };
   struct Parameter {
     std::size_t bytes = 0;
-    std::optional<Request> last = {};  // of the last pass
+    std::optional<MemoryRequest> last = {};  // of the last pass
     bool foretold = false;
     bool hopeless = false;
   };
@@ -54,9 +56,9 @@ class Foresight {
 
   std::vector<Parameter> parameters_;
   std::vector<std::size_t> sizes_;  // of parameters that are large enough, in order
-  std::map<Request, std::size_t> foretold_;
+  std::map<MemoryRequest, std::size_t> foretold_;
   // Of this pass.
-  std::vector<std::pair<Request, const void*>> requests_;
+  std::vector<std::pair<MemoryRequest, const void*>> requests_;
   std::size_t gradients_ = 0;
   std::size_t since_ = 0;  // requests since the last gradient begin here
 };

@@ -77,12 +77,12 @@ class LendingAllocator final : public c10::Allocator {
 };
 
 void install() {
-  static const bool once = [] {
+  static const bool kOnce = [] {
     constexpr std::uint8_t kPriority = 255;  // it hands on what it does not want itself
     c10::SetCPUAllocator(new LendingAllocator(*c10::GetCPUAllocator()), kPriority);  // for ever, as allocators are
     return true;
   }();
-  static_cast<void>(once);
+  static_cast<void>(kOnce);
 }
 
 }  // namespace

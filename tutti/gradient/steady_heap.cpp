@@ -19,7 +19,7 @@ bool may_keep_freed_memory() {
 
 void keep_freed_memory() {
 #if defined(__GLIBC__)
-  static const bool once = [] {
+  static const bool kOnce = [] {
     constexpr int kLargestHeapBlock = 32 << 20;  // the most that is allowed; beyond it blocks come from the system
     if (may_keep_freed_memory()) {
       // Setting one of them ends the library's own adjusting of the other.
@@ -28,7 +28,7 @@ void keep_freed_memory() {
     }
     return true;
   }();
-  static_cast<void>(once);
+  static_cast<void>(kOnce);
 #endif
 }
 

@@ -87,11 +87,7 @@ Synchronizer::~Synchronizer() {
 
 void Synchronizer::attach() {
   for (std::size_t i = 0; i < named_.size(); ++i) {
-    arrivals_.add(tensor(i), i, [self = weak_from_this()](std::size_t index, const at::Tensor& incoming) {
-      if (auto alive = self.lock()) {
-        alive->arrived(index, incoming);
-      }
-    });
+    arrivals_.add(tensor(i), i, weak_from_this());
   }
 }
 
@@ -285,16 +281,21 @@ void Synchronizer::take_in(std::size_t index, const at::Tensor& incoming) {
   }
   auto& addends = parameters_[index].addends;
   auto& gradient = addends.empty() ? tensor(index).mutable_grad() : addends.front();
-  const bool there = gradient.defined() && lies_at(gradient, view(index));
+  const bool some = gradient.defined();
+  auto& bucket = buckets_[parameters_[index].bucket];
+  const auto slot = parameters_[index].slot;
+  const bool there = some && bucket.has(slot, gradient);
   if (there) {
     current_.in_place += view(index).nbytes();
     tensor(index).mutable_grad().reset();
   }
-  reclaim(index, incoming);
-  if (gradient.defined()) {
-    put(view(index), gradient);
+  if (lends()) {
+    reclaim(index, incoming);
+  }
+  if (some && !there) {
+    bucket.put(slot, gradient);
     tensor(index).mutable_grad().reset();
-  } else if (!there) {
+  } else if (!some) {
     view(index).zero_();
   }
 }
@@ -305,7 +306,8 @@ void Synchronizer::reclaim(std::size_t index, const at::Tensor& incoming) {
   if (place.nbytes() < Foresight::kSmallest || !is_lent(place)) {
     return;
   }
-  if (!incoming.defined() || !lies_at(incoming, place) || !is_last(incoming)) {
+  if (!incoming.defined() || !buckets_[parameters_[index].bucket].has(parameters_[index].slot, incoming) ||
+      !is_last(incoming)) {
     foresight_.mistaken(index);
     buckets_[parameters_[index].bucket].move(group_);
   }

@@ -35,7 +35,10 @@ namespace tutti::gradient {
 ///
 /// Buckets lend their memory to backward, so that large gradients are computed where they will lie and need no copy. A
 /// guess which tensor is a gradient may be wrong, and somebody may hold on to one: then the bucket gets other memory.
-class Synchronizer final : public BackwardListener, public Lender, public std::enable_shared_from_this<Synchronizer> {
+class Synchronizer final : public ArrivalListener,
+                           public BackwardListener,
+                           public Lender,
+                           public std::enable_shared_from_this<Synchronizer> {
  public:
   Synchronizer(std::vector<NamedTensor> parameters, std::vector<NamedTensor> buffers, Group group,
                const DataParallelOptions& options);
@@ -56,6 +59,7 @@ class Synchronizer final : public BackwardListener, public Lender, public std::e
   /// Of the last pass that synchronized; nothing before.
   std::optional<StepReport> report() const;
 
+  void arrived(std::size_t index, const at::Tensor& incoming) override;
   void backward_ended() override;
   void backward_failed() noexcept override;
   c10::DataPtr place(std::size_t bytes, c10::Allocator& usual) override;
@@ -83,7 +87,6 @@ class Synchronizer final : public BackwardListener, public Lender, public std::e
 
   const at::Tensor& tensor(std::size_t index) const { return named_[index].tensor; }
   const at::Tensor& view(std::size_t index) const;
-  void arrived(std::size_t index, const at::Tensor& incoming);
   void take_arrived(std::size_t index, const at::Tensor& incoming);
   bool lends() const { return options_.in_place && foresight_.has_any() && !is_exact(); }
   void add_more(std::size_t index);

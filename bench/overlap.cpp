@@ -46,6 +46,18 @@ double time_communication(const std::vector<at::Tensor>& buckets, const tutti::G
   return slowest(bench::microseconds_since(start), group);
 }
 
+/// The last step's buckets, on this rank, from its first gradient on.
+void print_timeline(const tutti::StepReport& report) {
+  const auto milliseconds = [&](tutti::StepReport::Clock::time_point time) {
+    return std::chrono::duration<double, std::milli>(time - report.first_ready).count();
+  };
+  for (const auto& bucket : report.buckets) {
+    std::printf("{\"bytes\": %zu, \"ready_ms\": %.1f, \"started_ms\": %.1f, \"reduced_ms\": %.1f}, ", bucket.bytes,
+                milliseconds(bucket.ready), milliseconds(bucket.started), milliseconds(bucket.reduced));
+  }
+  std::printf("{\"backward_over_ms\": %.1f}]}\n", milliseconds(report.last_ready));
+}
+
 }  // namespace
 
 int main(int count, char** words) {
@@ -83,10 +95,12 @@ int main(int count, char** words) {
     const auto bytes = model.report()->bytes();
     std::printf(
         "{\"ranks\": %d, \"bytes\": %zu, \"buckets\": %zu, \"backward_ms\": %.3f, \"communication_ms\": %.3f, "
-        "\"synchronized_backward_ms\": %.3f, \"exposed_ms\": %.3f, \"hidden\": %.4f, \"hidden_worst\": %.4f}\n",
+        "\"synchronized_backward_ms\": %.3f, \"exposed_ms\": %.3f, \"hidden\": %.4f, \"hidden_worst\": %.4f, "
+        "\"timeline\": [",
         group.size(), bytes, buckets.size(), median(backward) / 1e3, median(communication) / 1e3,
         median(synchronized) / 1e3, median(exposed) / 1e3, median(hidden),
         *std::min_element(hidden.begin(), hidden.end()));
+    print_timeline(*model.report());
   }
   return 0;
 }

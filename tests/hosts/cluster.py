@@ -105,10 +105,10 @@ class Cluster:
                 self.limit(number, self.rate)
         self._write_agent()
 
-    def limit(self, number, rate):
-        """What the host may send from now on."""
-        # A bucket saves up while nobody sends: it is kept as small as still gives the rate.
-        _run("tc", "-n", self.name(number), "qdisc", "replace", "dev", "cable", "root", "tbf", "rate", rate, "burst", "16kb",
+    def limit(self, number, rate, burst="16kb"):
+        """What the host may send from now on. A bucket saves up to `burst` while nobody sends: as little as still gives the rate. With less
+        than 64 KB the kernel cuts every segment into packets itself, which takes a good part of a core; network cards do that for it."""
+        _run("tc", "-n", self.name(number), "qdisc", "replace", "dev", "cable", "root", "tbf", "rate", rate, "burst", burst,
              "latency", "50ms")
 
     def cut(self, number):

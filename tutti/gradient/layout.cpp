@@ -38,8 +38,8 @@ std::vector<BucketLayout> lay_out(std::span<const ParameterSize> parameters, std
     bucket.slots.push_back({order[place], bucket.bytes});
     bucket.bytes += lines_of(parameter.bytes);
     last = place;
-    // What is full last has nothing left to hide behind: towards the end buckets become smaller, by halves.
-    const auto limit = full.empty() ? sizes.first : std::min(sizes.others, std::max(sizes.first, left / 2));
+    const auto limit =
+        full.empty() ? sizes.first : std::min(sizes.others, std::max(sizes.first, left / sizes.part_of_rest));
     if (bucket.bytes >= limit) {
       left -= bucket.bytes;
       full.push_back(std::move(open[parameter.kind]));

@@ -29,8 +29,10 @@ struct BucketLayout {
 
 struct BucketSizes {
   std::size_t first = std::size_t{1} << 20;  ///< small, so that something is on its way early
-  std::size_t others =
-      std::size_t{25} << 20;  ///< and no more than half of what is left, unless that is less than first
+  std::size_t others = std::size_t{25} << 20;
+  /// A bucket is no more than this part of what is left, unless that is less than first: what is full last has nothing
+  /// left to hide behind. Where sending takes about as long as computing, a half leaves the cable idle until it is full.
+  std::size_t part_of_rest = 2;
 };
 
 /// Fills buckets with the parameters of `order`, which are in the order in which gradients arrive. A bucket takes no

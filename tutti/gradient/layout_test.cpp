@@ -50,6 +50,15 @@ TEST(Layout, TheLastBucketsAreSmall) {
   EXPECT_EQ(bytes, (std::vector<std::size_t>{128, 1024, 1024, 960, 512, 256, 128, 64}));
 }
 
+TEST(Layout, OverACableNoBucketIsLarge) {
+  const std::vector<ParameterSize> parameters(64, {.bytes = 64});
+  std::vector<std::size_t> bytes;
+  for (const auto& bucket : lay_out(parameters, backwards(64), {.first = 256, .others = 4096, .part_of_rest = 8})) {
+    bytes.push_back(bucket.bytes);
+  }
+  EXPECT_EQ(bytes, (std::vector<std::size_t>{256, 512, 448, 384, 320, 320, 256, 256, 256, 256, 256, 256, 256, 64}));
+}
+
 TEST(Layout, ALargeParameterIsNotCut) {
   const std::vector<ParameterSize> parameters{{5000}, {1}, {5000}};
   EXPECT_EQ(parameters_of(lay_out(parameters, backwards(3), {.first = 10, .others = 10})), (Parts{{2}, {1}, {0}}));

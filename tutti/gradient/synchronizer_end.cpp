@@ -178,7 +178,10 @@ void Synchronizer::divide(const std::vector<std::size_t>& order) {
   for (const auto index : order) {
     (learner_.is_aside(index) ? aside : regular).push_back(index);
   }
-  const BucketSizes limits{.first = options_.first_bucket_bytes, .others = options_.bucket_bytes};
+  const bool shares_memory = group_.engine() == "shm" || group_.engine() == "local";
+  const BucketSizes limits{.first = options_.first_bucket_bytes,
+                           .others = options_.bucket_bytes,
+                           .part_of_rest = shares_memory ? std::size_t{2} : std::size_t{8}};
   auto layouts = lay_out(sizes, regular, limits);
   const auto count = layouts.size();
   for (auto& layout : lay_out(sizes, aside, limits)) {

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
-TIMEOUT_S = 60.0
+TIMEOUT_S = 30.0
 SWITCHES = ("--headless", "--remote-debugging-pipe", "--no-first-run", "--disable-gpu", "--disable-extensions", "--disable-background-networking",
             "--disable-component-update", "--disable-dev-shm-usage", "--hide-scrollbars", "--mute-audio", "--force-color-profile=srgb")
 KEYS = {"ArrowLeft": 37, "ArrowRight": 39, "Enter": 13, "Tab": 9, "End": 35, "Home": 36}
@@ -106,7 +106,7 @@ class Browser:
 
     def wait_for(self, condition: str) -> None:
         deadline = time.monotonic() + TIMEOUT_S
-        while not self.evaluate(condition):
+        while not self.evaluate(f"Boolean({condition})"):
             if time.monotonic() > deadline or self.complaints():
                 raise TimeoutError(f"never came true: {condition}; {self.complaints()}")
             time.sleep(0.05)

@@ -28,8 +28,8 @@ function chartLegend(chart) {
       if (chart.hidden.has(i)) chart.hidden.delete(i);
       else chart.hidden.add(i);
       button.setAttribute("aria-pressed", String(!chart.hidden.has(i)));
-      chart.plot.setSeries(i + 1, {show: !chart.hidden.has(i)});
       if (chart.stacked) chart.plot.setData(plotted(chart), false);
+      else chart.plot.setSeries(i + 1, {show: !chart.hidden.has(i)});
       rescale(chart);
     }}, swatch, curve.name);
     return make("li", {}, button);
@@ -41,22 +41,22 @@ function aligned(chart) {
   return uPlot.join(chart.curves.map((curve) => [curve.step, curve.values]));
 }
 
-/** What is drawn: curves as they are, or each on top of those before it. */
+/** What is drawn: curves as they are, or each on top of those before it; a hidden one has no height, and carries the next. */
 function plotted(chart) {
   if (!chart.stacked) return chart.data;
   const [steps, ...columns] = chart.data;
   const below = steps.map(() => 0);
-  return [steps, ...columns.map((column, i) => (chart.hidden.has(i) ? column : column.map((value, row) => {
-    below[row] += isNumber(value) ? value : 0;
+  return [steps, ...columns.map((column, i) => column.map((value, row) => {
+    below[row] += isNumber(value) && !chart.hidden.has(i) ? value : 0;
     return isNumber(value) ? below[row] : null;
-  })))];
+  }))];
 }
 
 /** Puts the drawing into its frame, which has to be on the page: its width counts. */
 function drawChart(chart) {
   chart.data = aligned(chart);
   const options = {
-    ...sizeOf(chart), legend: {show: false}, padding: [8, 8, 0, 0],
+    ...sizeOf(chart), legend: {show: false}, padding: [8, 16, 0, 0],
     cursor: {y: false, drag: {x: true, y: false, setScale: false}, sync: {key: "steps", setSeries: false},
       points: {size: 7, fill: (plot, i) => color(chart.curves[i - 1].paint)},
       dataIdx: (plot, i, at) => nearestValue(chart.data[i] ?? [], at)},
@@ -141,6 +141,7 @@ function drawMarks(chart) {
     const at = Math.round(chart.plot.valToPos(step, "x", true));
     ctx.save();
     ctx.strokeStyle = color(paint);
+    ctx.globalAlpha = 0.7;
     ctx.lineWidth = devicePixelRatio;
     ctx.setLineDash(dash.map((length) => length * devicePixelRatio));
     ctx.beginPath();

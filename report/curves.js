@@ -44,7 +44,7 @@ function chartSections(runs) {
     {id: "hidden", title: "Communication hidden", unit: "% of its time", top: 100, format: (value) => formatShare(value / 100),
       curves: runs.map((run, i) => ({...oneColumn(runs, {name: "Hidden", field: "hidden_ms"})[i], values: hiddenPercent(run.steps)}))}]);
   if (charts.length === 0) return [section("learning", "Steps", make("p", {class: "empty"}, "No step was recorded."))];
-  const hint = make("div", {class: "hint"}, make("p", {class: "muted"}, "Choose a step with a click or with Enter; drag to zoom."), zoomButton());
+  const hint = make("div", {class: "hint"}, make("p", {class: "muted"}, chooseHint(), "Drag to zoom."), zoomButton());
   return [learning, speed].map((grid, i) => [grid, i]).filter(([grid]) => grid.childElementCount > 0)
     .map(([grid, i], place) => section(["learning", "speed"][i], ["Learning", "Speed"][i], place === 0 ? hint : null, grid));
 }
@@ -52,4 +52,14 @@ function chartSections(runs) {
 function hiddenPercent({hidden_ms: hidden, communication_ms: communication}) {
   if (hidden === null || communication === null) return null;
   return hidden.map((value, i) => (communication[i] > 0 && value !== null ? 100 * value / communication[i] : null));
+}
+
+/** A click on a chart changes what may be out of sight: a link leads there. */
+function chooseHint() {
+  if (choice.steps.length === 0) return null;
+  const link = make("a", {href: "#timeline"});
+  const update = () => { link.textContent = `timeline of step ${formatNumber(choice.step)}`; };
+  choice.listeners.push(update);
+  update();
+  return make("span", {}, "A click chooses a step: ", link, ". ");
 }

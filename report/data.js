@@ -107,10 +107,10 @@ function readTimeline(timeline) {
   }))};
 }
 
-/** {"a": {"b": 1}} to [["a.b", "1"]]. */
+/** {"a": {"b": 1}} to [["a.b", 1]]; lists stay values. */
 function flatten(value, path = "") {
   if (value !== null && typeof value === "object" && !Array.isArray(value)) {
     return Object.entries(value).flatMap(([key, inner]) => flatten(inner, path ? path + "." + key : key));
   }
-  return [[path, typeof value === "string" ? value : JSON.stringify(value)]];
+  return [[path, value]];
 }

@@ -53,11 +53,11 @@ function folded(summary, build) {
   return details;
 }
 
-/** A bar inside of a table's cell; the figure stands beside it as text. */
-function bar(share, style = "") {
-  const filled = make("span", {class: "bar-fill " + style});
+/** A figure in a table's cell, and a bar of its share before it. */
+function barAnd(share, text) {
+  const filled = make("span", {class: "bar-fill"});
   filled.style.width = 100 * Math.min(1, Math.max(0, isNumber(share) ? share : 0)) + "%";
-  return make("span", {class: "bar", "aria-hidden": "true"}, filled);
+  return make("span", {class: "figure-bar"}, make("span", {class: "bar", "aria-hidden": "true"}, filled), make("span", {}, text));
 }
 
 function legendItem(swatch, text) {

@@ -30,7 +30,8 @@ function formatMs(value) {
   if (!isNumber(value)) return MISSING;
   if (Math.abs(value) >= 10000) return formatNumber(value / 1000, 3) + SPACE + "s";
   if (value !== 0 && Math.abs(value) < 0.1) return formatNumber(value * 1000, 3) + SPACE + "µs";
-  return formatNumber(value, 3) + SPACE + "ms";
+  const size = Math.abs(value);
+  return (size >= 100 ? formatNumber(Math.round(value)) : value.toFixed(size >= 10 ? 1 : 2)) + SPACE + "ms";
 }
 
 function formatBytes(value) {
@@ -59,6 +60,13 @@ function formatDuration(seconds) {
   const hours = Math.floor(whole / 3600), minutes = Math.floor(whole / 60) % 60;
   if (hours > 0) return `${hours}${SPACE}h${SPACE}${minutes}${SPACE}min`;
   return `${minutes}${SPACE}min${SPACE}${whole % 60}${SPACE}s`;
+}
+
+/** A value of the configuration: as it is written there, but for sizes and large numbers. */
+function formatSetting(key, value) {
+  if (value === null || value === undefined) return MISSING;
+  if (isNumber(value)) return key.endsWith("_bytes") ? formatBytes(value) : Number.isInteger(value) ? value.toLocaleString("en-US") : String(value);
+  return typeof value === "string" ? value : JSON.stringify(value);
 }
 
 function countOf(count, noun) {

@@ -5,7 +5,7 @@ function header(runs) {
   return make("header", {}, make("div", {class: "title"},
     make("p", {class: "brand"}, "Tutti · training report"),
     make("h1", {}, one ? one.name : runs.length > 1 ? `${runs.length} runs` : "No run"),
-    ...runs.map((run, i) => make("p", {class: "about"}, one ? null : runName(run, i), one ? "" : " ", aboutRun(run)))), themeSwitch());
+    ...runs.map((run, i) => make("p", {class: "about"}, one ? null : [make("strong", {}, runName(run, i)), " · "], aboutRun(run)))), themeSwitch());
 }
 
 function aboutRun(run) {
@@ -23,8 +23,9 @@ function start() {
   document.title = (runs.length > 0 ? runs.map((run) => run.name).join(", ") : "No run") + " · Tutti";
   const parts = runs.length === 0 ? [] : [
     runs.length > 1 ? comparison(runs) : figureTiles(runs[0]),
-    eventsSection(runs), ...chartSections(runs), timelineSection(runs), trafficSection(runs), stragglersSection(runs), memorySection(runs),
-    settingsSection("configuration", "Configuration", runs, "configuration"), settingsSection("machine", "Machine", runs, "machine"), sampleSection(runs)];
+    eventsSection(runs), ...chartSections(runs), timelineSection(runs),
+    ...(runs.length > 1 ? [trafficSection(runs), stragglersSection(runs)] : [pair(trafficSection(runs), stragglersSection(runs))]),
+    memorySection(runs), ...settingsSections(runs), sampleSection(runs)];
   document.getElementById("page").replaceChildren(header(runs),
     ...problems.map((problem) => make("p", {class: "problem", role: "alert"}, problem)),
     make("main", {}, ...parts.filter((part) => part !== null)));

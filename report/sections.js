@@ -29,7 +29,7 @@ function trafficSection(runs) {
     const total = sum(run.traffic.map((row) => row.bytes));
     const steps = run.steps.step.length > 0 ? last(run.steps.step) - run.steps.step[0] + 1 : null;
     const rows = [...run.traffic].sort((a, b) => b.bytes - a.bytes).map((row) => [String(row.operation), row.axis ?? MISSING, formatNumber(row.calls),
-      make("span", {class: "figure-bar"}, bar(ratio(row.bytes, total)), formatBytes(row.bytes)), formatBytes(ratio(row.bytes, steps))]);
+      barAnd(ratio(row.bytes, total), formatBytes(row.bytes)), formatBytes(ratio(row.bytes, steps))]);
     return make("div", {}, make("p", {class: "sentence"}, `${formatBytes(total)} by operation and mesh axis, each rank.`),
       table("Bytes by operation and mesh axis", [{name: "operation"}, {name: "axis"}, {name: "calls", number: true}, {name: "bytes", number: true},
         {name: "per step", number: true}], rows));
@@ -75,7 +75,7 @@ function stragglersBlock(run) {
   const mean = (row) => ratio(row.late_ms, row.times_last);
   const lines = (rows) => table("How often each rank was last", [{name: "rank"}, {name: "last in", number: true}, {name: "by, on average", number: true},
     {name: "at most", number: true}], rows.map((row) => ["rank " + row.rank,
-    make("span", {class: "figure-bar"}, bar(ratio(row.times_last, counted)), formatNumber(row.times_last)), formatMs(mean(row)), formatMs(row.most_late_ms)]));
+    barAnd(ratio(row.times_last, counted), formatNumber(row.times_last)), formatMs(mean(row)), formatMs(row.most_late_ms)]));
   const first = sorted[0];
   return make("div", {},
     make("p", {class: "sentence"}, counted > 0 ? `Rank ${first.rank} was last most often: in ${formatNumber(first.times_last)} of ${countOf(counted, "step")}, ` +
@@ -84,19 +84,43 @@ function stragglersBlock(run) {
     sorted.length > FEW_RANKS ? folded(`${sorted.length - FEW_RANKS} more ranks`, () => lines(sorted.slice(FEW_RANKS))) : null);
 }
 
-/** Settings of all runs in one table; where runs differ, the row is marked. */
-function settingsSection(id, title, runs, field) {
-  const maps = runs.map((run) => new Map(run[field]));
+/** Of one run: a small table for each group of settings, and one for the machine. */
+function settingsOf(run) {
+  const groups = new Map();
+  for (const [key, value] of run.configuration) {
+    const dot = key.indexOf(".");
+    const group = dot > 0 ? key.slice(0, dot) : "general";
+    groups.set(group, [...(groups.get(group) ?? []), [dot > 0 ? key.slice(dot + 1) : key, value]]);
+  }
+  const block = (id, title, rows) => make("div", {id}, make("h3", {}, title), table(title, [{name: "setting"}, {name: "value", number: true}],
+    rows.map(([key, value]) => [key, formatSetting(key, value)]), {class: "settings"}));
+  const blocks = [...groups].map(([group, rows]) => block(null, group, rows));
+  if (run.machine.length > 0) blocks.push(block("machine", "machine", run.machine));
+  return blocks.length === 0 ? null : section("configuration", "Configuration and machine", card({class: "settings-grid"}, blocks));
+}
+
+/** Of several runs: one table; where runs differ, the row is marked. */
+function settingsSideBySide(id, title, runs) {
+  const maps = runs.map((run) => new Map(run[id]));
   const keys = [...new Set(maps.flatMap((map) => [...map.keys()]))].filter(Boolean);
   if (keys.length === 0) return null;
   const rows = keys.map((key) => {
-    const values = maps.map((map) => map.get(key) ?? MISSING);
-    const differ = new Set(values).size > 1;
+    const differ = new Set(maps.map((map) => JSON.stringify(map.get(key)))).size > 1;
+    const values = maps.map((map) => formatSetting(key, map.get(key)));
     return [key, ...values.map((value) => (differ ? make("strong", {class: "differs"}, value) : value))];
   });
-  const columns = [{name: "setting"}, ...(runs.length > 1 ? runs.map((run, i) => ({name: runName(run, i)})) : [{name: "value"}])];
-  return section(id, title, card({}, table(title, columns, rows, {class: "settings"}),
-    runs.length > 1 ? make("p", {class: "note"}, "Bold: not the same in all runs.") : null));
+  return section(id, title, card({}, table(title, [{name: "setting"}, ...runs.map((run, i) => ({name: runName(run, i)}))], rows, {class: "settings"}),
+    make("p", {class: "note"}, "Bold: not the same in all runs.")));
+}
+
+function settingsSections(runs) {
+  if (runs.length === 1) return [settingsOf(runs[0])];
+  return [settingsSideBySide("configuration", "Configuration", runs), settingsSideBySide("machine", "Machine", runs)];
+}
+
+/** Two short parts beside each other, where the page is wide enough. */
+function pair(left, right) {
+  return left && right ? make("div", {class: "pair"}, left, right) : left ?? right;
 }
 
 function sampleSection(runs) {

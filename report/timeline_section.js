@@ -2,7 +2,7 @@
 
 function timelineSection(runs) {
   if (choice.steps.length === 0) return null;
-  const views = runs.filter((run) => run.timelines.length > 0).map((run) => timelineView(run, runs.length > 1));
+  const views = runs.map((run, i) => (run.timelines.length > 0 ? timelineView(run, runs.length > 1 ? runName(run, i) : null) : null)).filter(Boolean);
   const draw = () => {
     const shown = views.map((view) => view.pick());
     const end = Math.max(...shown.map(endOf));
@@ -54,7 +54,7 @@ function timelineLegend() {
 }
 
 /** One run's timeline of the chosen step, or of the one nearest to it that this run recorded. */
-function timelineView(run, several) {
+function timelineView(run, name) {
   const steps = run.timelines.map((timeline) => timeline.step);
   const heading = make("p", {class: "sentence", "aria-live": "polite"});
   const drawing = make("div", {class: "drawing"});
@@ -62,7 +62,7 @@ function timelineView(run, several) {
   let current = null;
   const fresh = () => folded("As a table", () => bucketTable(current, run));
   let details = fresh();
-  element.append(several ? make("h3", {}, run.name) : "", heading, drawing, details);
+  element.append(name ? make("h3", {}, name) : "", heading, drawing, details);
   return {
     element,
     pick() {

@@ -56,7 +56,7 @@ function plotted(chart) {
 function drawChart(chart) {
   chart.data = aligned(chart);
   const options = {
-    ...sizeOf(chart), legend: {show: false}, padding: [8, 16, 0, 0],
+    ...sizeOf(chart), legend: {show: false}, padding: [8, 20, 0, 0],
     cursor: {y: false, drag: {x: true, y: false, setScale: false}, sync: {key: "steps", setSeries: false},
       points: {size: 7, fill: (plot, i) => color(chart.curves[i - 1].paint)},
       dataIdx: (plot, i, at) => nearestValue(chart.data[i] ?? [], at)},
@@ -83,15 +83,17 @@ function sizeOf(chart) {
 function curveOptions(chart, curve) {
   const paint = () => color(curve.paint);
   const common = {stroke: chart.stacked ? () => color("--card") : paint, spanGaps: false};
-  if (chart.stacked) return {...common, width: 1, fill: paint, points: {show: false}};
-  const few = curve.step.length < 3;
-  return {...common, width: 1.75, dash: curve.dash, points: {show: Boolean(curve.dots) || few, size: few ? 8 : 6, stroke: paint, fill: paint}};
+  const few = curve.step.length < 3; // too few for a line or an area to be seen
+  const points = {show: Boolean(curve.dots) || few, size: few ? 8 : 6, stroke: paint, fill: paint};
+  // Lines between areas: with more steps than pixels they would cover what they part.
+  if (chart.stacked) return {...common, width: curve.step.length < 500 ? 1 : 0, fill: paint, points};
+  return {...common, width: 1.75, dash: curve.dash, points};
 }
 
 function xAxis() {
   const steps = [1, 2, 5].flatMap((digit) => [...Array(12).keys()].map((power) => digit * 10 ** power)).sort((a, b) => a - b);
   return {stroke: () => color("--muted"), font: "11px system-ui, sans-serif", size: 28, gap: 6, incrs: steps, space: 56,
-    values: (plot, values) => values.map(formatTick), grid: {show: false}, ticks: {show: false}};
+    values: (plot, values) => values.map((step) => (step < 1e6 ? formatNumber(step, 6) : formatTick(step))), grid: {show: false}, ticks: {show: false}};
 }
 
 function yAxis(chart) {

@@ -44,7 +44,7 @@ function chartSections(runs) {
     {id: "hidden", title: "Communication hidden", unit: "% of its time", top: 100, format: (value) => formatShare(value / 100),
       curves: runs.map((run, i) => ({...oneColumn(runs, {name: "Hidden", field: "hidden_ms"})[i], values: hiddenPercent(run.steps)}))}]);
   if (charts.length === 0) return [section("learning", "Steps", make("p", {class: "empty"}, "No step was recorded."))];
-  const hint = make("div", {class: "hint"}, make("p", {class: "muted"}, chooseHint(), "Drag to zoom."), zoomButton());
+  const hint = make("div", {class: "hint"}, make("p", {class: "muted"}, chooseHint(), make("span", {class: "by-mouse"}, "Drag to zoom.")), zoomButton());
   return [learning, speed].map((grid, i) => [grid, i]).filter(([grid]) => grid.childElementCount > 0)
     .map(([grid, i], place) => section(["learning", "speed"][i], ["Learning", "Speed"][i], place === 0 ? hint : null, grid));
 }
@@ -61,5 +61,5 @@ function chooseHint() {
   const update = () => { link.textContent = `timeline of step ${formatNumber(choice.step)}`; };
   choice.listeners.push(update);
   update();
-  return make("span", {}, "A click chooses a step: ", link, ". ");
+  return make("span", {}, "Choose a step in any chart: ", link, ". ");
 }

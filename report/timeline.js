@@ -3,20 +3,21 @@
 const PHASE_PAINT = {forward: "forward", backward: "backward", optimizer: "optimizer", wait: "wait"};
 const tips = new WeakMap();
 
-/** How tall things are: buckets have a lane each while there is room, then share lanes, then shrink. */
+/** How tall things are: buckets have a lane each while there is room; then they share lanes, and show only while in flight. */
 function measuresOf(timeline) {
-  const buckets = Math.max(0, ...timeline.ranks.map((rank) => rank.buckets.length));
-  if (timeline.ranks.length > 16) return {phase: 6, lane: 4, gap: 1, between: 4, lanes: 2};
-  if (timeline.ranks.length * buckets > 64) return {phase: 14, lane: 6, gap: 2, between: 12, lanes: 4};
+  const buckets = sum(timeline.ranks.map((rank) => rank.buckets.length));
+  if (timeline.ranks.length > 16) return {phase: 6, lane: 4, gap: 1, between: 5, lanes: 2};
+  if (buckets > 200) return {phase: 14, lane: 6, gap: 2, between: 12, lanes: 4};
+  if (buckets > 64) return {phase: 14, lane: 4, gap: 2, between: 12, lanes: Infinity};
   return {phase: 18, lane: 7, gap: 3, between: 16, lanes: Infinity};
 }
 
 /** A lane for each bucket: its own, or the one that is free first where there are not enough. */
 function lanesOf(buckets, limit) {
-  if (buckets.length <= limit) return buckets.map((_, i) => i);
+  if (limit === Infinity) return buckets.map((_, i) => i);
   const freeAt = Array(limit).fill(-Infinity);
   return buckets.map((bucket) => {
-    const free = freeAt.findIndex((at) => at <= bucket.ready_ms);
+    const free = freeAt.findIndex((at) => at <= bucket.begin_ms);
     const lane = free >= 0 ? free : freeAt.indexOf(Math.min(...freeAt));
     freeAt[lane] = bucket.end_ms;
     return lane;
@@ -65,7 +66,7 @@ function drawRank(rank, {run, size, x, y}) {
   const cover = spans(rank.phases.filter(COMPUTING));
   for (const phase of rank.phases) group.append(...drawPhase(phase, rank, {size, x, y, height}));
   rank.buckets.forEach((bucket, i) => {
-    group.append(drawBucket(bucket, {cover, rank, run, x, y: lanesTop + lanes[i] * (size.lane + size.gap), lane: size.lane}));
+    group.append(drawBucket(bucket, {cover, rank, run, x, y: lanesTop + lanes[i] * (size.lane + size.gap), size}));
   });
   return {group, height};
 }
@@ -85,15 +86,17 @@ function drawPhase(phase, rank, {size, x, y, height}) {
   return parts;
 }
 
-function drawBucket(bucket, {cover, rank, run, x, y, lane}) {
+function drawBucket(bucket, {cover, rank, run, x, y, size: {lane, lanes}}) {
   const {inside, outside} = splitBy([bucket.begin_ms, bucket.end_ms], cover);
   const group = makeSvg("g", {class: "bucket", "data-bucket": bucket.bucket});
   const piece = (style) => ([begin, end]) => makeSvg("rect", {class: style, x: x(begin), y, width: Math.max(0.75, x(end) - x(begin)), height: lane});
-  const middle = y + lane / 2, ready = x(bucket.ready_ms), done = x(bucket.end_ms);
+  const middle = y + lane / 2, ready = x(bucket.ready_ms), begin = x(bucket.begin_ms), done = x(bucket.end_ms);
+  const own = lanes === Infinity;
+  const from = own ? ready : begin;
   group.append(
-    makeSvg("rect", {class: "catch", x: ready - 3, y: y - 1, width: Math.max(8, done - ready + 6), height: lane + 2}),
-    makeSvg("line", {class: "queued", x1: ready, x2: x(bucket.begin_ms), y1: middle, y2: middle}),
-    makeSvg("circle", {class: "ready", cx: ready, cy: middle, r: Math.min(2.5, lane / 2)}),
+    makeSvg("rect", {class: "catch", x: from - 3, y: y - 1, width: Math.max(8, done - from + 6), height: lane + 2}),
+    ...(own ? [makeSvg("line", {class: "queued", x1: ready, x2: begin, y1: middle, y2: middle}),
+      makeSvg("circle", {class: "ready", cx: ready, cy: middle, r: Math.min(2.5, lane / 2)})] : []),
     ...inside.map(piece("hidden-part")), ...outside.map(piece("exposed-part")),
     makeSvg("line", {class: "reduced", x1: done, x2: done, y1: y - 1, y2: y + lane + 1}));
   const bytes = run.bucketBytes[bucket.bucket];

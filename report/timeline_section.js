@@ -11,7 +11,7 @@ function timelineSection(runs) {
   const frame = make("div", {class: "timelines", tabindex: 0, role: "group", "aria-label": "Timeline. Left and right arrow keys choose the step.",
     onkeydown: (event) => {
       const to = movedBy(event.key, choice.index, choice.steps.length, event.shiftKey);
-      if (to === null || event.key.startsWith("Page")) return;
+      if (to === null || event.key.startsWith("Page") || event.target.closest(".scroll, summary")) return;
       event.preventDefault();
       choice.chooseIndex(to);
     }}, views.map((view) => view.element));
@@ -43,8 +43,9 @@ function stepControls() {
   };
   choice.listeners.push(update);
   update();
-  return make("div", {class: "controls"}, shown, before, slider, after,
-    make("span", {class: "muted"}, countOf(choice.steps.length, "step") + " recorded"));
+  return make("div", {class: "controls"},
+    make("div", {class: "chosen"}, shown, make("span", {class: "muted"}, countOf(choice.steps.length, "step") + " recorded")),
+    make("div", {class: "slide"}, before, slider, after));
 }
 
 function timelineLegend() {
@@ -57,7 +58,7 @@ function timelineLegend() {
 function timelineView(run, name) {
   const steps = run.timelines.map((timeline) => timeline.step);
   const heading = make("p", {class: "sentence", "aria-live": "polite"});
-  const drawing = make("div", {class: "drawing"});
+  const drawing = make("div", {class: "drawing", role: "region", "aria-label": "Ranks of " + run.name});
   const element = make("div", {class: "timeline-view", "data-run": run.name});
   let current = null;
   const fresh = () => folded("As a table", () => bucketTable(current, run));
@@ -73,6 +74,9 @@ function timelineView(run, name) {
       const other = current.step === choice.step ? "" : `Step ${formatNumber(current.step)}, the nearest that this run recorded. `;
       heading.replaceChildren(other, make("strong", {}, overlapSentence(current)), " ", lateSentence(current));
       drawing.replaceChildren(drawTimeline(current, run, Math.max(240, drawing.clientWidth), end));
+      // Many ranks scroll in a frame, which keys have to reach.
+      if (drawing.scrollHeight > drawing.clientHeight) drawing.setAttribute("tabindex", 0);
+      else drawing.removeAttribute("tabindex");
       const open = details.open;
       const replacement = fresh();
       details.replaceWith(replacement);

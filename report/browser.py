@@ -13,8 +13,9 @@ import time
 from pathlib import Path
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
-TIMEOUT_S = 30.0
-SWITCHES = ("--headless", "--remote-debugging-pipe", "--no-first-run", "--disable-gpu", "--disable-extensions", "--disable-background-networking",
+TIMEOUT_S, CLOSE_S = 30.0, 5.0
+# Without a sandbox, which neither root nor a container has: it opens pages of ours alone.
+SWITCHES = ("--no-sandbox", "--headless", "--remote-debugging-pipe", "--no-first-run", "--disable-gpu", "--disable-extensions", "--disable-background-networking",
             "--disable-component-update", "--disable-dev-shm-usage", "--hide-scrollbars", "--mute-audio", "--force-color-profile=srgb")
 KEYS = {"ArrowLeft": 37, "ArrowRight": 39, "Enter": 13, "Tab": 9, "End": 35, "Home": 36}
 
@@ -36,10 +37,9 @@ class Browser:
             os.dup2(high[0], 3)
             os.dup2(high[1], 4)
 
-        sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []  # root has none
-        self.process = subprocess.Popen([path, *SWITCHES, *sandbox, f"--user-data-dir={self.folder.name}", "about:blank"], preexec_fn=as_3_and_4,
+        self.process = subprocess.Popen([path, *SWITCHES, f"--user-data-dir={self.folder.name}", "about:blank"], preexec_fn=as_3_and_4,
                                         pass_fds=(3, 4), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                                        start_new_session=True)
+                                        start_new_session=True, env=os.environ | {"TMPDIR": self.folder.name})
         os.close(read_end)
         os.close(write_end)
         self.buffer, self.last_id, self.session, self.events = b"", 0, None, []
@@ -59,6 +59,12 @@ class Browser:
         self.close()
 
     def close(self) -> None:
+        try:
+            self.session = None
+            self.call("Browser.close")
+            self.process.wait(CLOSE_S)
+        except (OSError, RuntimeError, subprocess.TimeoutExpired):
+            pass
         try:
             os.killpg(self.process.pid, signal.SIGKILL)  # its session is its own: the group is this browser and its helpers
         except ProcessLookupError:

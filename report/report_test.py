@@ -222,6 +222,17 @@ class OneRun(PageTest):
             BROWSER.click(*self.place_of_step(chart, step + 2))  # timelines are there for every tenth
             self.assertEqual(self.shown_step(), step)
 
+    def test_the_chosen_step_and_events_are_marked_in_charts(self):
+        picture = "document.querySelector('[data-chart=\"loss\"] canvas').toDataURL()"
+        self.open(ONE)
+        before = self.evaluate(picture)
+        self.choose(3)
+        self.assertNotEqual(self.evaluate(picture), before)
+        self.choose(10)
+        self.assertEqual(self.evaluate(picture), before)
+        self.open(ONE | {"events": []})
+        self.assertNotEqual(self.evaluate(picture), before)
+
     def test_keys_on_a_chart(self):
         self.open(ONE)
         self.evaluate("document.querySelector('[data-chart=\"loss\"]').focus()")
@@ -246,6 +257,7 @@ class OneRun(PageTest):
         BROWSER.settle()
         self.assertNotEqual(self.evaluate("document.querySelector('[data-chart=\"throughput\"] canvas').toDataURL()"), before)
         self.assertEqual(self.shown_step(), 100)
+        self.assertFalse(self.evaluate("document.querySelector('.hint button').hidden"))
         self.evaluate("document.querySelector('.hint button').click()")
         BROWSER.settle()
         self.assertEqual(self.evaluate("document.querySelector('[data-chart=\"throughput\"] canvas').toDataURL()"), before)
@@ -315,6 +327,9 @@ class Timelines(PageTest):
           hidden: [...row.querySelectorAll(".bucket")].map((one) => [...one.querySelectorAll(".hidden-part")].reduce((sum, part) => sum + +part.getAttribute("width"), 0)),
         }))""")
         self.assertEqual(len(rows), len(timeline["ranks"]))
+        width = self.evaluate("document.querySelector('svg.timeline').width.baseVal.value")
+        right = max(phase[1] + phase[2] for row in rows for phase in row["phases"])
+        self.assertTrue(0.9 * width < right <= width, (right, width))
         first, end = rows[0]["phases"][1], timeline["ranks"][0]["phases"]
         scale = first[2] / (end["end_ms"][1] - end["begin_ms"][1])
         origin = first[1] - scale * end["begin_ms"][1]
@@ -657,6 +672,7 @@ class Hostile(PageTest):
         self.evaluate("document.querySelector('details').open = true")
         BROWSER.wait_for("document.querySelector('.chart-card tbody')")
         self.assertEqual(self.texts(".chart-card tbody td"), ["10.5", "20.5", "30.5"])
+        self.assertEqual(self.text("[data-figure=loss] dd"), "30.5")
 
 
 class Samples(unittest.TestCase):

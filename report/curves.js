@@ -43,6 +43,8 @@ function chartSections(runs) {
       curves: oneColumn(runs, {name: "Throughput", field: "tokens_per_s"})},
     {id: "hidden", title: "Communication hidden", unit: "% of its time", top: 100, format: (value) => formatShare(value / 100),
       curves: runs.map((run, i) => ({...oneColumn(runs, {name: "Hidden", field: "hidden_ms"})[i], values: hiddenPercent(run.steps)}))}]);
+  const split = splitCard(runs);
+  if (split !== null) speed.prepend(split);
   if (charts.length === 0) return [section("learning", "Steps", make("p", {class: "empty"}, "No step was recorded."))];
   const hint = make("div", {class: "hint"}, make("p", {class: "muted"}, chooseHint(), make("span", {class: "by-mouse"}, "Drag to zoom.")), zoomButton());
   return [learning, speed].map((grid, i) => [grid, i]).filter(([grid]) => grid.childElementCount > 0)

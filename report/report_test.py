@@ -436,6 +436,15 @@ class SeveralRuns(PageTest):
         self.assertIn(rows["Tokens per second, median"][0], best)
         self.assertNotIn(rows["Tokens per second, median"][1], best)
 
+    def test_their_split_of_a_step_is_drawn_to_one_scale(self):
+        self.open(ONE, TWO)
+        widths = self.evaluate("[...document.querySelectorAll('#split .stack')].map((row) => [...row.children].map((one) => one.getBoundingClientRect().width))")
+        recorded = [[statistics.median(run["steps"][name]) for name in ("forward_ms", "backward_ms", "exposed_ms", "optimizer_ms")] for run in (ONE, TWO)]
+        scale = widths[0][1] / recorded[0][1]
+        for row, wanted in zip(widths, recorded, strict=True):
+            for width, ms in zip(row, wanted, strict=True):
+                self.assertAlmostEqual(width, scale * ms, delta=1.5)
+
     def test_each_has_its_timeline_to_one_scale(self):
         self.open(ONE, TWO)
         self.choose(5)

@@ -15,8 +15,9 @@ from pathlib import Path
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 TIMEOUT_S, CLOSE_S = 30.0, 5.0
 # Without a sandbox, which neither root nor a container has: it opens pages of ours alone.
-SWITCHES = ("--no-sandbox", "--headless", "--remote-debugging-pipe", "--no-first-run", "--disable-gpu", "--disable-extensions", "--disable-background-networking",
-            "--disable-component-update", "--disable-dev-shm-usage", "--hide-scrollbars", "--mute-audio", "--force-color-profile=srgb")
+SWITCHES = ("--no-sandbox", "--headless", "--remote-debugging-pipe", "--no-first-run", "--disable-gpu", "--disable-extensions",
+            "--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage", "--hide-scrollbars",
+            "--mute-audio", "--force-color-profile=srgb")
 KEYS = {"ArrowLeft": 37, "ArrowRight": 39, "Enter": 13, "Tab": 9, "End": 35, "Home": 36}
 
 
@@ -37,9 +38,10 @@ class Browser:
             os.dup2(high[0], 3)
             os.dup2(high[1], 4)
 
-        self.process = subprocess.Popen([path, *SWITCHES, f"--user-data-dir={self.folder.name}", "about:blank"], preexec_fn=as_3_and_4,
-                                        pass_fds=(3, 4), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                                        start_new_session=True, env=os.environ | {"TMPDIR": self.folder.name})
+        self.process = subprocess.Popen(
+            [path, *SWITCHES, f"--user-data-dir={self.folder.name}", "about:blank"], preexec_fn=as_3_and_4, pass_fds=(3, 4),
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+            env=os.environ | {"TMPDIR": self.folder.name})
         os.close(read_end)
         os.close(write_end)
         self.buffer, self.last_id, self.session, self.events = b"", 0, None, []
@@ -76,7 +78,9 @@ class Browser:
 
     def call(self, method: str, **parameters) -> dict:
         self.last_id += 1
-        message = {"id": self.last_id, "method": method, "params": parameters} | ({"sessionId": self.session} if self.session else {})
+        message = {"id": self.last_id, "method": method, "params": parameters}
+        if self.session:
+            message["sessionId"] = self.session
         os.write(self.to_browser, json.dumps(message).encode() + b"\0")
         deadline = time.monotonic() + TIMEOUT_S
         while True:
@@ -159,7 +163,8 @@ class Browser:
         return found
 
     def requests(self) -> list[str]:
-        return [event["params"]["request"]["url"] for event in self.events if event.get("method") == "Network.requestWillBeSent"]
+        sent = [event["params"] for event in self.events if event.get("method") == "Network.requestWillBeSent"]
+        return [one["request"]["url"] for one in sent]
 
     def picture(self, path: Path, whole: bool = True) -> None:
         size = self.call("Page.getLayoutMetrics")["cssContentSize"]

@@ -26,7 +26,8 @@ function showTip(chart) {
     return make("div", {}, swatch, chart.curves.length > 1 ? curve.name + where + " " : "",
       make("b", {}, isNumber(chart.data[i + 1][at]) ? chart.format(chart.data[i + 1][at]) : "not a number"));
   });
-  tip.replaceChildren(...[make("div", {class: "muted"}, "step " + formatNumber(chart.data[0][idx])), ...lines].filter(Boolean));
+  const where = make("div", {class: "muted"}, "step " + formatNumber(chart.data[0][idx]));
+  tip.replaceChildren(where, ...lines.filter(Boolean));
   // Beside the pointer, on the side that has room; measured where it does not wrap.
   tip.style.left = "0";
   const room = plot.over.clientWidth, width = tip.offsetWidth;
@@ -80,7 +81,8 @@ function setZoom(range) {
 }
 
 function zoomButton() {
-  zoom.button = make("button", {type: "button", class: "quiet", hidden: true, onclick: () => setZoom(null)}, "Show all steps");
+  zoom.button = make("button", {type: "button", class: "quiet", hidden: true, onclick: () => setZoom(null)},
+    "Show all steps");
   return zoom.button;
 }
 
@@ -90,8 +92,9 @@ function chartTable(chart) {
   const rows = steps.map((step, row) => row).filter((row) => row % stride === 0 || row === steps.length - 1);
   return make("div", {},
     stride > 1 ? make("p", {class: "note"}, `One step in ${stride}, and the last.`) : null,
-    table(`${chart.title} by step`, [{name: "step", number: true}, ...chart.curves.map((curve) => ({name: curve.name, number: true}))],
-      rows.map((row) => [formatNumber(steps[row]), ...columns.map((column) => isNumber(column[row]) ? chart.format(column[row]) : MISSING)])));
+    table(`${chart.title} by step`, ["step", ...chart.curves.map((curve) => curve.name)].map((name) => ({name, number: true})),
+      rows.map((row) => [formatNumber(steps[row]),
+        ...columns.map((column) => isNumber(column[row]) ? chart.format(column[row]) : MISSING)])));
 }
 
 /** Follows the width of the page, the theme and the chosen step. */

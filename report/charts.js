@@ -7,7 +7,8 @@ const TABLE_ROWS = 100;
 function chartCard(spec) {
   const curves = spec.curves.filter((curve) => curve.values !== null && curve.values !== undefined && curve.step.length > 0);
   if (curves.length === 0) return null;
-  const frame = make("div", {class: "chart", tabindex: 0, role: "group", "aria-roledescription": "chart", "data-chart": spec.id,
+  const frame = make("div", {class: "chart", tabindex: 0, role: "group", "aria-roledescription": "chart",
+    "data-chart": spec.id,
     "aria-label": `${spec.title} over steps. Arrow keys move from step to step, Enter chooses the step for the timeline.`});
   const tip = make("div", {class: "tip", role: "status", hidden: true});
   const note = make("p", {class: "note"});
@@ -22,7 +23,8 @@ function chartCard(spec) {
 
 function chartLegend(chart) {
   return make("ul", {class: "legend"}, chart.curves.map((curve, i) => {
-    const swatch = make("span", {class: "swatch " + (chart.stacked ? "area" : curve.dots ? "dotted" : curve.dash ? "dashed" : "line"), "aria-hidden": "true"});
+    const look = chart.stacked ? "area" : curve.dots ? "dotted" : curve.dash ? "dashed" : "line";
+    const swatch = make("span", {class: "swatch " + look, "aria-hidden": "true"});
     swatch.style.color = `var(${curve.paint})`;
     const button = make("button", {type: "button", "aria-pressed": "true", onclick: () => {
       if (chart.hidden.has(i)) chart.hidden.delete(i);
@@ -93,13 +95,15 @@ function curveOptions(chart, curve) {
 function xAxis() {
   const steps = [1, 2, 5].flatMap((digit) => [...Array(12).keys()].map((power) => digit * 10 ** power)).sort((a, b) => a - b);
   return {stroke: () => color("--muted"), font: "11px system-ui, sans-serif", size: 28, gap: 6, incrs: steps, space: 56,
-    values: (plot, values) => values.map((step) => (step < 1e6 ? formatNumber(step, 6) : formatTick(step))), grid: {show: false}, ticks: {show: false}};
+    values: (plot, values) => values.map((step) => (step < 1e6 ? formatNumber(step, 6) : formatTick(step))),
+      grid: {show: false}, ticks: {show: false}};
 }
 
 function yAxis(chart) {
   return {stroke: () => color("--muted"), font: "11px system-ui, sans-serif", gap: 8, space: 36,
     size: (plot, values) => 14 + 6.6 * Math.max(2, ...(values ?? []).map((value) => value.length)),
-    values: (plot, values) => values.map(chart.tick ?? formatTick), grid: {stroke: () => color("--line"), width: 1}, ticks: {show: false}};
+    values: (plot, values) => values.map(chart.tick ?? formatTick), grid: {stroke: () => color("--line"), width: 1},
+      ticks: {show: false}};
 }
 
 /** A pause for a checkpoint must not flatten all other steps: far outliers leave the chart, and a note says so. */
@@ -124,7 +128,8 @@ function rangeOf(chart, low, high) {
 function sayClipped(chart) {
   const limit = limitOf(chart);
   const columns = plotted(chart).slice(1).filter((_, i) => !chart.hidden.has(i));
-  const tops = limit === null ? [] : chart.data[0].map((_, row) => most(columns.map((column) => column[row]))).filter((top) => top > limit);
+  const tops = limit === null ? []
+    : chart.data[0].map((_, row) => most(columns.map((column) => column[row]))).filter((top) => top > limit);
   chart.note.textContent = tops.length === 0 ? ""
     : `${countOf(tops.length, "step")} above the top of this chart, up to ${chart.format(most(tops))}.`;
 }

@@ -1,4 +1,4 @@
-// The step that the reader looks at, shared by the charts and the timeline; only steps with a recorded timeline can be chosen.
+// The step that the reader looks at, shared by the charts and the timeline: one of those with a recorded timeline.
 
 const choice = {
   steps: [], // every step that some run has a timeline of, rising
@@ -42,6 +42,7 @@ function nearest(rising, wanted) {
 /** What a key does to a place in a list; null for keys that move nothing. */
 function movedBy(key, index, count, shift) {
   const far = shift ? 10 : 1;
-  const moves = {ArrowLeft: index - far, ArrowRight: index + far, PageDown: index + 10, PageUp: index - 10, Home: 0, End: count - 1};
+  const moves = {ArrowLeft: index - far, ArrowRight: index + far, PageDown: index + 10, PageUp: index - 10, Home: 0,
+    End: count - 1};
   return key in moves ? Math.min(count - 1, Math.max(0, moves[key])) : null;
 }

@@ -8,13 +8,15 @@ const SPLIT_NAMES = {forward_ms: ["Forward", "--forward"], backward_ms: ["Backwa
 const runPaint = (i) => RUN_PAINTS[i % RUN_PAINTS.length];
 
 function oneColumn(runs, column) {
-  return runs.map((run, i) => ({name: runs.length > 1 ? run.name : column.name, step: run.steps.step, values: run.steps[column.field],
+  return runs.map((run, i) => ({name: runs.length > 1 ? run.name : column.name, step: run.steps.step,
+    values: run.steps[column.field],
     paint: runPaint(i), dash: RUN_DASHES[i % RUN_DASHES.length]}));
 }
 
 function lossCurves(runs) {
   const training = oneColumn(runs, {name: "Training", field: "loss"});
-  const evaluation = runs.map((run, i) => ({name: runs.length > 1 ? run.name + ", evaluation" : "Evaluation", step: run.evaluation.step,
+  const evaluation = runs.map((run, i) => ({name: runs.length > 1 ? run.name + ", evaluation" : "Evaluation",
+    step: run.evaluation.step,
     values: run.evaluation.loss, paint: runs.length > 1 ? runPaint(i) : "--ink", dash: [1, 3], dots: true}));
   return [...training, ...evaluation];
 }
@@ -25,8 +27,10 @@ function timeChart(runs) {
       curves: oneColumn(runs, {name: "Step", field: "step_ms"})};
   }
   const {steps} = runs[0];
-  return {id: "time", title: "Where a step’s time goes", unit: "ms, mean of ranks", wide: true, fromZero: true, stacked: true, format: formatMs,
-    curves: SPLIT.map((field) => ({name: SPLIT_NAMES[field][0], step: steps.step, values: steps[field], paint: SPLIT_NAMES[field][1]}))};
+  return {id: "time", title: "Where a step’s time goes", unit: "ms, mean of ranks", wide: true, fromZero: true, stacked: true,
+    format: formatMs,
+    curves: SPLIT.map((field) => ({name: SPLIT_NAMES[field][0], step: steps.step, values: steps[field],
+      paint: SPLIT_NAMES[field][1]}))};
 }
 
 function chartSections(runs) {
@@ -34,19 +38,24 @@ function chartSections(runs) {
   const cards = (specs) => make("div", {class: "charts"}, specs.map((spec) => chartCard({...spec, events})));
   const learning = cards([
     {id: "loss", title: "Loss", unit: "nats per token", wide: true, format: formatNumber, curves: lossCurves(runs)},
-    {id: "gradient_norm", title: "Gradient norm", unit: "before clipping", format: formatNumber, curves: oneColumn(runs, {name: "Gradient norm", field: "gradient_norm"})},
+    {id: "gradient_norm", title: "Gradient norm", unit: "before clipping", format: formatNumber,
+      curves: oneColumn(runs, {name: "Gradient norm", field: "gradient_norm"})},
     {id: "learning_rate", title: "Learning rate", unit: "", fromZero: true, format: formatNumber,
       curves: oneColumn(runs, {name: "Learning rate", field: "learning_rate"})}]);
   const speed = cards([
     timeChart(runs),
-    {id: "throughput", title: "Throughput", unit: "tokens/s, all ranks", fromZero: true, format: (value) => formatNumber(value) + SPACE + "tokens/s",
+    {id: "throughput", title: "Throughput", unit: "tokens/s, all ranks", fromZero: true,
+      format: (value) => formatNumber(value) + SPACE + "tokens/s",
       curves: oneColumn(runs, {name: "Throughput", field: "tokens_per_s"})},
-    {id: "hidden", title: "Communication hidden", unit: "% of its time", top: 100, format: (value) => formatShare(value / 100),
-      curves: runs.map((run, i) => ({...oneColumn(runs, {name: "Hidden", field: "hidden_ms"})[i], values: hiddenPercent(run.steps)}))}]);
+    {id: "hidden", title: "Communication hidden", unit: "% of its time", top: 100,
+      format: (value) => formatShare(value / 100),
+      curves: runs.map((run, i) => ({...oneColumn(runs, {name: "Hidden", field: "hidden_ms"})[i],
+        values: hiddenPercent(run.steps)}))}]);
   const split = splitCard(runs);
   if (split !== null) speed.prepend(split);
   if (charts.length === 0) return [section("learning", "Steps", make("p", {class: "empty"}, "No step was recorded."))];
-  const hint = make("div", {class: "hint"}, make("p", {class: "muted"}, chooseHint(), make("span", {class: "by-mouse"}, "Drag to zoom.")), zoomButton());
+  const hint = make("div", {class: "hint"},
+    make("p", {class: "muted"}, chooseHint(), make("span", {class: "by-mouse"}, "Drag to zoom.")), zoomButton());
   return [learning, speed].map((grid, i) => [grid, i]).filter(([grid]) => grid.childElementCount > 0)
     .map(([grid, i], place) => section(["learning", "speed"][i], ["Learning", "Speed"][i], place === 0 ? hint : null, grid));
 }

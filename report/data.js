@@ -23,7 +23,7 @@ function readRuns(text) {
     const run = asObject(one);
     const name = asText(run.name) || "run " + (runs.length + problems.length + 1);
     if (run.format === FORMAT) runs.push(readRun(run, name));
-    else problems.push(`“${name}” was recorded in format ${asText(run.format) || "unknown"}; this page reads format ${FORMAT}.`);
+    else problems.push(`“${name}” was recorded in format ${asText(run.format) || "unknown"}; this page reads ${FORMAT}.`);
   }
   tellApart(runs);
   return {runs, problems};
@@ -36,11 +36,13 @@ function readRun(run, name) {
   }
   return {
     name, steps,
-    started: asText(run.started), status: asText(run.status), duration_s: asNumber(run.duration_s), ranks: asNumber(run.ranks),
+    started: asText(run.started), status: asText(run.status), duration_s: asNumber(run.duration_s),
+    ranks: asNumber(run.ranks),
     mesh: asList(run.mesh).map(asObject).map((axis) => ({axis: asText(axis.axis), size: asNumber(axis.size)})),
     evaluation: readColumns(asObject(run.evaluation), ["loss"]),
     bucketBytes: asList(run.bucket_bytes).map(asNumber),
-    timelines: asList(run.timelines).map(asObject).filter((one) => isNumber(one.step)).map(readTimeline).sort((a, b) => a.step - b.step),
+    timelines: asList(run.timelines).map(asObject).filter((one) => isNumber(one.step)).map(readTimeline)
+      .sort((a, b) => a.step - b.step),
     traffic: readRows(run.traffic, "operation", ["axis", "calls", "bytes"]),
     memory: readMemory(asObject(run.memory)),
     stragglers: readRows(run.stragglers, "rank", ["times_last", "late_ms", "most_late_ms"]),
@@ -100,10 +102,12 @@ function readTimeline(timeline) {
   return {step: timeline.step, ranks: asList(timeline.ranks).map(asObject).map((one, i) => ({
     rank: asNumber(one.rank) ?? i,
     phases: readRows(one.phases, "name", ["begin_ms", "end_ms"])
-      .map((phase) => ({...phase, name: asText(phase.name)})).filter((phase) => phase.end_ms >= phase.begin_ms && isNumber(phase.begin_ms)),
+      .map((phase) => ({...phase, name: asText(phase.name)}))
+      .filter((phase) => phase.end_ms >= phase.begin_ms && isNumber(phase.begin_ms)),
     buckets: readRows(one.buckets, "bucket", ["ready_ms", "begin_ms", "end_ms"])
       .filter((bucket) => isNumber(bucket.begin_ms) && bucket.end_ms >= bucket.begin_ms)
-      .map((bucket) => ({...bucket, ready_ms: Math.min(isNumber(bucket.ready_ms) ? bucket.ready_ms : bucket.begin_ms, bucket.begin_ms)})),
+      .map((bucket) => ({...bucket, ready_ms: Math.min(isNumber(bucket.ready_ms) ? bucket.ready_ms : bucket.begin_ms,
+        bucket.begin_ms)})),
   }))};
 }
 

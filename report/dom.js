@@ -57,7 +57,8 @@ function folded(summary, build) {
 function barAnd(share, text) {
   const filled = make("span", {class: "bar-fill"});
   filled.style.width = 100 * Math.min(1, Math.max(0, isNumber(share) ? share : 0)) + "%";
-  return make("span", {class: "figure-bar"}, make("span", {class: "bar", "aria-hidden": "true"}, filled), make("span", {}, text));
+  return make("span", {class: "figure-bar"}, make("span", {class: "bar", "aria-hidden": "true"}, filled),
+    make("span", {}, text));
 }
 
 function legendItem(swatch, text) {

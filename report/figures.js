@@ -2,13 +2,17 @@
 
 const FIGURES = [
   {id: "loss", name: "Loss, last step", value: (run) => last(run.steps.loss), format: formatNumber, better: "less"},
-  {id: "evaluation", name: "Evaluation loss, last", value: (run) => last(run.evaluation.loss), format: formatNumber, better: "less"},
-  {id: "tokens_per_s", name: "Tokens per second, median", value: (run) => median(run.steps.tokens_per_s), format: formatNumber, better: "more"},
+  {id: "evaluation", name: "Evaluation loss, last", value: (run) => last(run.evaluation.loss), format: formatNumber,
+    better: "less"},
+  {id: "tokens_per_s", name: "Tokens per second, median", value: (run) => median(run.steps.tokens_per_s),
+    format: formatNumber, better: "more"},
   {id: "step_ms", name: "Step time, median", value: (run) => median(run.steps.step_ms), format: formatMs, better: "less"},
-  {id: "hidden", name: "Communication hidden", value: (run) => ratio(sum(run.steps.hidden_ms), sum(run.steps.communication_ms)), format: formatShare, better: "more"},
+  {id: "hidden", name: "Communication hidden", format: formatShare, better: "more",
+    value: (run) => ratio(sum(run.steps.hidden_ms), sum(run.steps.communication_ms))},
   {id: "exposed", name: "Exposed, of step time", format: formatShare, better: "less",
     value: (run) => (run.steps.exposed_ms === null ? null : ratio(sum(run.steps.exposed_ms), sum(run.steps.step_ms)))},
-  {id: "memory", name: "Memory, largest rank", value: (run) => most(memoryTotals(run.memory)), format: formatBytes, better: "less"},
+  {id: "memory", name: "Memory, largest rank", value: (run) => most(memoryTotals(run.memory)), format: formatBytes,
+    better: "less"},
   {id: "duration", name: "Duration", value: (run) => run.duration_s, format: formatDuration, better: null},
 ];
 
@@ -29,12 +33,15 @@ function comparison(runs) {
   const rows = FIGURES.map((figure) => [figure, runs.map(figure.value)]).filter(([, values]) => values.some(isNumber));
   const cells = rows.map(([figure, values]) => {
     const known = values.filter(isNumber);
-    const best = figure.better === null || new Set(known).size < 2 ? null : figure.better === "more" ? Math.max(...known) : Math.min(...known);
+    const extreme = figure.better === "more" ? Math.max : Math.min;
+    const best = figure.better === null || new Set(known).size < 2 ? null : extreme(...known);
     return [figure.name, ...values.map((value) => value !== null && value === best
       ? make("strong", {class: "best"}, figure.format(value)) : figure.format(value))];
   });
-  const about = [["Ranks", ...runs.map((run) => formatNumber(run.ranks))], ["Steps", ...runs.map((run) => formatNumber(last(run.steps.step)))]];
-  return section("comparison", "Side by side", card({}, table("Main figures by run", [{name: ""}, ...runs.map((run, i) => ({name: runName(run, i), number: true}))],
+  const about = [["Ranks", ...runs.map((run) => formatNumber(run.ranks))],
+    ["Steps", ...runs.map((run) => formatNumber(last(run.steps.step)))]];
+  return section("comparison", "Side by side",
+    card({}, table("Main figures by run", [{name: ""}, ...runs.map((run, i) => ({name: runName(run, i), number: true}))],
     [...about, ...cells], {class: "comparison"}),
     make("p", {class: "note"}, "Bold: the better one.")));
 }

@@ -65,7 +65,8 @@ function formatDuration(seconds) {
 /** A value of the configuration: as it is written there, but for sizes and large numbers. */
 function formatSetting(key, value) {
   if (value === null || value === undefined) return MISSING;
-  if (isNumber(value)) return key.endsWith("_bytes") ? formatBytes(value) : Number.isInteger(value) ? value.toLocaleString("en-US") : String(value);
+  if (isNumber(value) && key.endsWith("_bytes")) return formatBytes(value);
+  if (Number.isInteger(value)) return value.toLocaleString("en-US");
   return typeof value === "string" ? value : JSON.stringify(value);
 }
 

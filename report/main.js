@@ -5,7 +5,8 @@ function header(runs) {
   return make("header", {}, make("div", {class: "title"},
     make("p", {class: "brand"}, "Tutti · training report"),
     make("h1", {}, one ? one.name : runs.length > 1 ? `${runs.length} runs` : "No run"),
-    ...runs.map((run, i) => make("p", {class: "about"}, one ? null : [make("strong", {}, runName(run, i)), " · "], aboutRun(run)))), themeSwitch());
+    ...runs.map((run, i) => make("p", {class: "about"}, one ? null : [make("strong", {}, runName(run, i)), " · "],
+      aboutRun(run)))), themeSwitch());
 }
 
 function aboutRun(run) {
@@ -13,8 +14,10 @@ function aboutRun(run) {
   const ranks = run.ranks === null ? "" : countOf(run.ranks, "rank") + (mesh ? ` (${mesh})` : "");
   const steps = run.steps.step.length === 0 ? "no steps" : countOf(last(run.steps.step), "step");
   const when = new Date(run.started);
-  const started = Number.isNaN(when.getTime()) ? "" : "started " + when.toLocaleString(undefined, {dateStyle: "medium", timeStyle: "short"});
-  return [ranks, steps + (run.duration_s === null ? "" : " in " + formatDuration(run.duration_s)), run.status, started].filter(Boolean).join(" · ");
+  const started = Number.isNaN(when.getTime()) ? ""
+    : "started " + when.toLocaleString(undefined, {dateStyle: "medium", timeStyle: "short"});
+  return [ranks, steps + (run.duration_s === null ? "" : " in " + formatDuration(run.duration_s)), run.status, started]
+    .filter(Boolean).join(" · ");
 }
 
 function start() {
@@ -24,7 +27,8 @@ function start() {
   const parts = runs.length === 0 ? [] : [
     runs.length > 1 ? comparison(runs) : figureTiles(runs[0]),
     eventsSection(runs), ...chartSections(runs), timelineSection(runs),
-    ...(runs.length > 1 ? [trafficSection(runs), stragglersSection(runs)] : [pair(trafficSection(runs), stragglersSection(runs))]),
+    ...(runs.length > 1 ? [trafficSection(runs), stragglersSection(runs)]
+      : [pair(trafficSection(runs), stragglersSection(runs))]),
     memorySection(runs), ...settingsSections(runs), sampleSection(runs)];
   document.getElementById("page").replaceChildren(header(runs),
     ...problems.map((problem) => make("p", {class: "problem", role: "alert"}, problem)),

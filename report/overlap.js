@@ -25,11 +25,13 @@ function overlapSentence(timeline) {
 
 /** Who had its gradients ready last, when that is worth a word: 5 % of the step behind the median. */
 function lateSentence(timeline) {
-  const ready = timeline.ranks.map(({rank, buckets}) => ({rank, at: most(buckets.map((bucket) => bucket.ready_ms))})).filter(({at}) => at !== null);
+  const ready = timeline.ranks.map(({rank, buckets}) => ({rank, at: most(buckets.map((bucket) => bucket.ready_ms))}))
+    .filter(({at}) => at !== null);
   if (ready.length < 2) return "";
   const latest = ready.reduce((a, b) => (b.at > a.at ? b : a));
   const behind = latest.at - median(ready.map(({at}) => at));
-  return behind > 0.05 * endOf(timeline) ? `Rank ${latest.rank} was last: its gradients were ready ${formatMs(behind)} after the median rank’s.` : "";
+  return behind > 0.05 * endOf(timeline)
+    ? `Rank ${latest.rank} was last: its gradients were ready ${formatMs(behind)} after the median rank’s.` : "";
 }
 
 function endOf(timeline) {

@@ -21,6 +21,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 import sample  # noqa: E402
 from browser import Browser, find_chromium  # noqa: E402
+from queries import CONTRASTS, TIMELINE, Queries  # noqa: E402
 from sample import Shape, make_run  # noqa: E402
 
 loader = importlib.machinery.SourceFileLoader("assemble", str(HERE / "assemble"))
@@ -46,17 +47,14 @@ def setUpModule():
         BROWSER = unittest.enterModuleContext(Browser(CHROMIUM))
 
 
-def plain(text):
-    return text.replace("\u00a0", " ")
-
-
 def whole(value):
     return f"{math.floor(value + 0.5):,}"
 
 
 class Assembling(unittest.TestCase):
     def run_script(self, *options):
-        return subprocess.run([sys.executable, HERE / "assemble", *map(str, options)], capture_output=True, text=True, timeout=60, check=False)
+        return subprocess.run([sys.executable, HERE / "assemble", *map(str, options)], capture_output=True, text=True,
+                              timeout=60, check=False)
 
     def test_data_come_back_as_they_were_and_cannot_end_their_script(self):
         text = assemble.data_of([{"name": ATTACK, "<": "ä"}])
@@ -76,7 +74,8 @@ class Assembling(unittest.TestCase):
 
     def test_every_script_is_in_the_page(self):
         named = set(re.findall(r"/\*TUTTI:([\w.]+)\*/", (HERE / "page.html").read_text()))
-        self.assertEqual(named - {"DATA", *assemble.LIBRARY_FILES}, {path.name for path in [*HERE.glob("*.js"), *HERE.glob("*.css")]})
+        files = {path.name for path in [*HERE.glob("*.js"), *HERE.glob("*.css")]}
+        self.assertEqual(named - {"DATA", *assemble.LIBRARY_FILES}, files)
 
     def test_a_missing_library_is_a_sentence(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -103,8 +102,11 @@ class Assembling(unittest.TestCase):
 
 
 @unittest.skipUnless(CHROMIUM, "there is no Chromium; tools/setup browser installs it")
-class PageTest(unittest.TestCase):
+class PageTest(Queries, unittest.TestCase):
     """Opens pages; whatever a test does, the page must not have complained or asked for anything at its end."""
+
+    def setUp(self):
+        self.browser = BROWSER
 
     def open(self, *runs, width=1280, phone=False, scheme="light"):
         path = Path(FOLDER.name) / f"{self.id()}.html"
@@ -121,43 +123,11 @@ class PageTest(unittest.TestCase):
         self.assertEqual(BROWSER.requests(), [self.url])
         self.assertIsNone(BROWSER.evaluate("window.hacked ?? null"))
 
-    def evaluate(self, expression):
-        return BROWSER.evaluate(expression)
-
-    def text(self, selector):
-        return plain(self.evaluate(f"document.querySelector({json.dumps(selector)}).innerText"))
-
-    def texts(self, selector):
-        return [plain(one) for one in self.evaluate(f"[...document.querySelectorAll({json.dumps(selector)})].map((one) => one.innerText)")]
-
-    def painted(self, chart, paint):
-        """Pixels of a chart's canvas that have the colour of a custom property."""
-        return self.evaluate(f"""(() => {{
-          const probe = document.body.appendChild(document.createElement("i"));
-          probe.style.color = "var({paint})";
-          const wanted = getComputedStyle(probe).color.match(/\\d+/g).map(Number);
-          probe.remove();
-          const drawn = document.querySelector('[data-chart="{chart}"] canvas');
-          const copy = new OffscreenCanvas(drawn.width, drawn.height).getContext("2d", {{willReadFrequently: true}});
-          copy.drawImage(drawn, 0, 0);
-          const {{data}} = copy.getImageData(0, 0, drawn.width, drawn.height);
-          let count = 0;
-          for (let i = 0; i < data.length; i += 4) count += data[i + 3] > 200 && wanted.every((value, c) => Math.abs(value - data[i + c]) < 3);
-          return count;
-        }})()""")
-
-    def shown_step(self):
-        return self.evaluate("Number(document.querySelector('svg.timeline').dataset.step)")
-
-    def choose(self, index):
-        self.evaluate(f"(() => {{ const s = document.querySelector('#step'); s.value = {index}; s.dispatchEvent(new Event('input')); }})()")
-        BROWSER.settle()
-
 
 class OneRun(PageTest):
     def test_every_chart_is_drawn_in_its_colours(self):
         self.open(ONE)
-        self.assertEqual(self.evaluate("[...document.querySelectorAll('[data-chart]')].map((one) => one.dataset.chart)"), list(CHARTS))
+        self.assertEqual(self.charts(), list(CHARTS))
         for chart in CHARTS:
             for paint in ("--forward", "--backward", "--exposed", "--optimizer") if chart == "time" else ("--run-1",):
                 self.assertGreater(self.painted(chart, paint), 150, (chart, paint))
@@ -167,14 +137,12 @@ class OneRun(PageTest):
         run["steps"]["gradient_norm"] = [None] * 200
         del run["steps"]["learning_rate"]
         self.open(run)
-        self.assertEqual(self.evaluate("[...document.querySelectorAll('[data-chart]')].map((one) => one.dataset.chart)"),
-                         ["loss", "time", "throughput", "hidden"])
+        self.assertEqual(self.charts(), ["loss", "time", "throughput", "hidden"])
 
     def test_main_figures(self):
         self.open(ONE)
         steps = ONE["steps"]
-        figures = dict(self.evaluate("[...document.querySelectorAll('[data-figure]')].map((one) => [one.dataset.figure, one.querySelector('dd').innerText])"))
-        figures = {name: plain(text) for name, text in figures.items()}
+        figures = dict(zip(self.each("[data-figure]", "one.dataset.figure"), self.texts("[data-figure] dd"), strict=True))
         self.assertEqual(float(figures["loss"]), float(f"{steps['loss'][-1]:.4g}"))
         self.assertEqual(float(figures["evaluation"]), float(f"{ONE['evaluation']['loss'][-1]:.4g}"))
         self.assertEqual(figures["tokens_per_s"], whole(statistics.median(steps["tokens_per_s"])))
@@ -186,10 +154,8 @@ class OneRun(PageTest):
     def test_a_chart_as_a_table_has_every_value(self):
         run = make_run(Shape(steps=37))
         self.open(run)
-        self.evaluate("document.querySelector('[data-chart=\"time\"]').parentElement.querySelector('details').open = true")
-        BROWSER.wait_for("document.querySelector('[data-chart=\"time\"]').parentElement.querySelector('tbody')")
-        rows = self.evaluate("[...document.querySelector('[data-chart=\"time\"]').parentElement.querySelectorAll('tbody tr')]"
-                             ".map((row) => [...row.children].map((cell) => parseFloat(cell.innerText)))")
+        self.unfold("[data-chart=time] ~ details")
+        rows = [[float(cell.split()[0]) for cell in row] for row in self.cells("[data-chart=time] ~ details tbody tr")]
         self.assertEqual(len(rows), 37)
         columns = [run["steps"][name] for name in ("step", "forward_ms", "backward_ms", "exposed_ms", "optimizer_ms")]
         for row, wanted in zip(rows, zip(*columns, strict=True), strict=True):
@@ -206,15 +172,7 @@ class OneRun(PageTest):
         self.assertIn("step 60", tip)
         self.assertIn(f"{ONE['steps']['loss'][59]:.4g}", tip)
         self.assertIn(f"{ONE['evaluation']['loss'][2]:.4g}", tip)
-        self.assertEqual(self.evaluate("[...document.querySelectorAll('.tip')].filter((tip) => !tip.hidden).length"), 1)
-
-    def place_of_step(self, chart, step):
-        """Where a step is in the window; a chart's steps go from 1 to 200 over its width."""
-        self.evaluate(f"document.querySelector('[data-chart=\"{chart}\"]').scrollIntoView({{block: 'center'}})")
-        BROWSER.settle()
-        box = self.evaluate(f"(() => {{ const b = document.querySelector('[data-chart=\"{chart}\"] .u-over').getBoundingClientRect();"
-                            " return [b.left, b.top, b.width, b.height]; })()")
-        return box[0] + box[2] * (step - 1) / 199, box[1] + box[3] / 2
+        self.assertEqual(sum(self.each(".tip", "!one.hidden")), 1)
 
     def test_a_click_on_a_chart_chooses_the_step(self):
         self.open(ONE)
@@ -223,19 +181,18 @@ class OneRun(PageTest):
             self.assertEqual(self.shown_step(), step)
 
     def test_the_chosen_step_and_events_are_marked_in_charts(self):
-        picture = "document.querySelector('[data-chart=\"loss\"] canvas').toDataURL()"
         self.open(ONE)
-        before = self.evaluate(picture)
+        before = self.drawing("loss")
         self.choose(3)
-        self.assertNotEqual(self.evaluate(picture), before)
+        self.assertNotEqual(self.drawing("loss"), before)
         self.choose(10)
-        self.assertEqual(self.evaluate(picture), before)
+        self.assertEqual(self.drawing("loss"), before)
         self.open(ONE | {"events": []})
-        self.assertNotEqual(self.evaluate(picture), before)
+        self.assertNotEqual(self.drawing("loss"), before)
 
     def test_keys_on_a_chart(self):
         self.open(ONE)
-        self.evaluate("document.querySelector('[data-chart=\"loss\"]').focus()")
+        self.focus("[data-chart=loss]")
         for key in ("Home", "ArrowRight", "ArrowRight", "Enter"):
             BROWSER.press(key)
         self.assertIn("step 3", self.text("[data-chart='loss'] .tip"))
@@ -246,27 +203,25 @@ class OneRun(PageTest):
 
     def test_dragging_zooms_every_chart_and_a_button_undoes_it(self):
         self.open(ONE)
-        before = self.evaluate("document.querySelector('[data-chart=\"throughput\"] canvas').toDataURL()")
+        before = self.drawing("throughput")
         x, y = self.place_of_step("loss", 80)
         BROWSER.mouse("mouseMoved", x, y)
         BROWSER.mouse("mousePressed", x, y)
         for by in (20, 60, 90):
-            self.evaluate("0")
             BROWSER.call("Input.dispatchMouseEvent", type="mouseMoved", x=x + by, y=y, button="left", buttons=1)
         BROWSER.mouse("mouseReleased", x + 90, y)
         BROWSER.settle()
-        self.assertNotEqual(self.evaluate("document.querySelector('[data-chart=\"throughput\"] canvas').toDataURL()"), before)
+        self.assertNotEqual(self.drawing("throughput"), before)
         self.assertEqual(self.shown_step(), 100)
         self.assertFalse(self.evaluate("document.querySelector('.hint button').hidden"))
-        self.evaluate("document.querySelector('.hint button').click()")
-        BROWSER.settle()
-        self.assertEqual(self.evaluate("document.querySelector('[data-chart=\"throughput\"] canvas').toDataURL()"), before)
+        self.click(".hint button")
+        self.assertEqual(self.drawing("throughput"), before)
 
     def test_a_legend_hides_a_curve(self):
         self.open(ONE)
         self.assertGreater(self.painted("time", "--exposed"), 150)
-        self.evaluate("[...document.querySelectorAll('.legend button')].find((one) => one.innerText.startsWith('Exposed')).click()")
-        BROWSER.settle()
+        self.assertEqual(self.texts("#speed .wide .legend button")[2], "Exposed synchronization")
+        self.click("#speed .wide .legend li:nth-child(3) button")
         self.assertLess(self.painted("time", "--exposed"), 20)
         self.assertGreater(self.painted("time", "--optimizer"), 150)
 
@@ -284,18 +239,16 @@ class OneRun(PageTest):
         traffic = self.text("#traffic")
         for words in ("all_reduce", "broadcast", "world", "1,400"):
             self.assertIn(words, traffic)
-        late = ONE["stragglers"]
-        worst = max(range(4), key=late["times_last"].__getitem__)
-        self.assertIn(f"Rank {worst} was last most often: in {late['times_last'][worst]} of 200 steps, by "
-                      f"{late['late_ms'][worst] / late['times_last'][worst]:.2f} ms on average and {late['most_late_ms'][worst]:.2f} ms at most.",
-                      self.text("#stragglers"))
+        rank, times, late, most = max(zip(*ONE["stragglers"].values(), strict=True), key=lambda row: row[1])
+        self.assertIn(f"Rank {rank} was last most often: in {times} of 200 steps, by {late / times:.2f} ms on average "
+                      f"and {most:.2f} ms at most.", self.text("#stragglers"))
         self.assertIn("9,432,321", self.text("#configuration"))
         self.assertIn("node-17", self.text("#machine"))
         self.assertIn("in the order that all ranks share", self.text("#sample"))
 
     def test_memory_is_drawn_to_scale(self):
         self.open(ONE)
-        widths = self.evaluate("[...document.querySelectorAll('.stacks li')].map((row) => [...row.querySelectorAll('.stack span')].map((one) => one.offsetWidth))")
+        widths = self.each(".stacks .stack", "[...one.children].map((part) => part.offsetWidth)")
         self.assertEqual(len(widths), 4)
         for rank, row in enumerate(widths):
             scale = row[3] / ONE["memory"]["bytes"][3][rank]
@@ -320,12 +273,7 @@ class Timelines(PageTest):
 
     def check_drawing(self, timeline):
         """Everything lies where one scale puts it."""
-        rows = self.evaluate("""[...document.querySelectorAll("svg.timeline [data-rank]")].map((row) => ({
-          phases: [...row.querySelectorAll(".phase")].map((one) => [one.dataset.phase, +one.getAttribute("x"), +one.getAttribute("width")]),
-          ready: [...row.querySelectorAll(".ready")].map((one) => +one.getAttribute("cx")),
-          reduced: [...row.querySelectorAll(".reduced")].map((one) => +one.getAttribute("x1")),
-          hidden: [...row.querySelectorAll(".bucket")].map((one) => [...one.querySelectorAll(".hidden-part")].reduce((sum, part) => sum + +part.getAttribute("width"), 0)),
-        }))""")
+        rows = self.evaluate(TIMELINE)
         self.assertEqual(len(rows), len(timeline["ranks"]))
         width = self.evaluate("document.querySelector('svg.timeline').width.baseVal.value")
         right = max(phase[1] + phase[2] for row in rows for phase in row["phases"])
@@ -336,11 +284,12 @@ class Timelines(PageTest):
         for row, rank in zip(rows, timeline["ranks"], strict=True):
             self.assertEqual([phase[0] for phase in row["phases"]], rank["phases"]["name"])
             backward_end = rank["phases"]["end_ms"][2]
+            buckets = rank["buckets"]
             pairs = [*zip((phase[1] for phase in row["phases"]), rank["phases"]["begin_ms"], strict=True),
-                     *zip(row["ready"], rank["buckets"]["ready_ms"], strict=True), *zip(row["reduced"], rank["buckets"]["end_ms"], strict=True)]
+                     *zip(row["ready"], buckets["ready_ms"], strict=True), *zip(row["reduced"], buckets["end_ms"], strict=True)]
             for pixels, ms in pairs:
                 self.assertAlmostEqual(pixels, origin + scale * ms, delta=0.6)
-            for width, begin, done in zip(row["hidden"], rank["buckets"]["begin_ms"], rank["buckets"]["end_ms"], strict=True):
+            for width, begin, done in zip(row["hidden"], buckets["begin_ms"], buckets["end_ms"], strict=True):
                 self.assertAlmostEqual(width, scale * max(0.0, min(done, backward_end) - begin), delta=1.0)
 
     def test_another_step_is_another_drawing_of_that_step(self):
@@ -353,8 +302,9 @@ class Timelines(PageTest):
             self.assertEqual(self.text(".controls output"), f"Step {timeline['step']}")
             self.check_drawing(timeline)
             whole, share = self.overlap(timeline)
-            self.assertIn(f"{100 * share:.0f} % of {whole:.1f} ms of communication hidden behind backward", self.text(".sentence"))
-            seen.add(self.evaluate("document.querySelector('svg.timeline').outerHTML"))
+            self.assertIn(f"{100 * share:.0f} % of {whole:.1f} ms of communication hidden behind backward",
+                          self.text(".sentence"))
+            seen.add(self.each("svg.timeline", "one.outerHTML")[0])
         self.assertEqual(len(seen), 4)
 
     def test_a_late_rank_is_named_where_it_is_late(self):
@@ -367,19 +317,19 @@ class Timelines(PageTest):
     def test_keys_and_buttons_move_by_one(self):
         self.open(ONE)
         start = self.shown_step()
-        self.evaluate("document.querySelector('#step').focus()")
+        self.focus("#step")
         BROWSER.press("ArrowRight")
         self.assertEqual(self.shown_step(), start + 10)
-        self.evaluate("document.querySelector('.timelines').focus()")
+        self.focus(".timelines")
         BROWSER.press("ArrowLeft")
         BROWSER.press("ArrowLeft")
         self.assertEqual(self.shown_step(), start - 10)
-        self.evaluate("document.querySelector('[aria-label=\"Next step\"]').click()")
+        self.click("[aria-label='Next step']")
         self.assertEqual(self.shown_step(), start)
 
     def test_ends_are_ends(self):
         self.open(ONE)
-        self.evaluate("document.querySelector('#step').focus()")
+        self.focus("#step")
         for key, step, button in (("Home", 1, "Step before"), ("End", 200, "Next step")):
             BROWSER.press(key)
             BROWSER.press("ArrowLeft" if key == "Home" else "ArrowRight")
@@ -389,21 +339,20 @@ class Timelines(PageTest):
     def test_the_table_follows_the_step(self):
         self.open(ONE)
         self.choose(3)
-        self.evaluate("document.querySelector('.timeline-view details').open = true")
-        BROWSER.wait_for("document.querySelector('.timeline-view tbody')")
+        self.unfold(".timeline-view details")
         self.choose(14)
         BROWSER.wait_for("document.querySelector('.timeline-view tbody')")
-        rows = self.evaluate("[...document.querySelectorAll('.timeline-view tbody tr')].map((row) => [...row.children].map((cell) => cell.innerText))")
+        rows = self.cells(".timeline-view tbody tr")
         self.assertEqual(len(rows), 28)
         rank = ONE["timelines"][14]["ranks"][1]
-        self.assertEqual([plain(cell) for cell in rows[9][:2]], ["1", "2"])
-        self.assertAlmostEqual(float(plain(rows[9][5]).split()[0]), rank["buckets"]["end_ms"][2], delta=0.051)
+        self.assertEqual(rows[9][:2], ["1", "2"])
+        self.assertAlmostEqual(float(rows[9][5].split()[0]), rank["buckets"]["end_ms"][2], delta=0.051)
 
     def test_a_tooltip_on_a_bucket(self):
         self.open(ONE)
         self.evaluate("document.querySelector('#timeline').scrollIntoView()")
-        box = self.evaluate("(() => { const b = document.querySelectorAll('.bucket .hidden-part')[3].getBoundingClientRect(); return [b.left + 4, b.top + 3]; })()")
-        BROWSER.mouse("mouseMoved", *box)
+        left, top, _, _ = self.box(".bucket .hidden-part", 3)
+        BROWSER.mouse("mouseMoved", left + 4, top + 3)
         BROWSER.settle()
         tip = self.text(".tip.fixed")
         self.assertIn("rank 0, bucket 3, 6.01 MiB", tip)
@@ -427,19 +376,20 @@ class SeveralRuns(PageTest):
 
     def test_a_table_compares(self):
         self.open(ONE, TWO)
-        rows = {row[0]: row[1:] for row in self.evaluate(
-            "[...document.querySelectorAll('#comparison tr')].map((row) => [...row.children].map((cell) => cell.innerText.trim()))")}
+        rows = {row[0]: row[1:] for row in self.cells("#comparison tr")}
         self.assertEqual(rows[""], [ONE["name"], TWO["name"]])
         self.assertEqual(rows["Ranks"], ["4", "2"])
-        self.assertEqual(rows["Tokens per second, median"], [whole(statistics.median(run["steps"]["tokens_per_s"])) for run in (ONE, TWO)])
+        self.assertEqual(rows["Tokens per second, median"],
+                         [whole(statistics.median(run["steps"]["tokens_per_s"])) for run in (ONE, TWO)])
         best = self.texts("#comparison .best")
         self.assertIn(rows["Tokens per second, median"][0], best)
         self.assertNotIn(rows["Tokens per second, median"][1], best)
 
     def test_their_split_of_a_step_is_drawn_to_one_scale(self):
         self.open(ONE, TWO)
-        widths = self.evaluate("[...document.querySelectorAll('#split .stack')].map((row) => [...row.children].map((one) => one.getBoundingClientRect().width))")
-        recorded = [[statistics.median(run["steps"][name]) for name in ("forward_ms", "backward_ms", "exposed_ms", "optimizer_ms")] for run in (ONE, TWO)]
+        widths = self.each("#split .stack", "[...one.children].map((part) => part.getBoundingClientRect().width)")
+        parts = ("forward_ms", "backward_ms", "exposed_ms", "optimizer_ms")
+        recorded = [[statistics.median(run["steps"][name]) for name in parts] for run in (ONE, TWO)]
         scale = widths[0][1] / recorded[0][1]
         for row, wanted in zip(widths, recorded, strict=True):
             for width, ms in zip(row, wanted, strict=True):
@@ -448,21 +398,21 @@ class SeveralRuns(PageTest):
     def test_each_has_its_timeline_to_one_scale(self):
         self.open(ONE, TWO)
         self.choose(5)
-        self.assertEqual(self.evaluate("[...document.querySelectorAll('.timeline-view')].map((one) => one.dataset.run)"), [ONE["name"], TWO["name"]])
-        scales = self.evaluate("[...document.querySelectorAll('svg.timeline')].map((one) => +one.querySelector('[data-phase=backward]').getAttribute('width'))")
+        self.assertEqual(self.each(".timeline-view", "one.dataset.run"), [ONE["name"], TWO["name"]])
+        scales = self.each("svg.timeline", "Number(one.querySelector('[data-phase=backward]').getAttribute('width'))")
         recorded = [run["timelines"][5]["ranks"][0]["phases"] for run in (ONE, TWO)]
         lengths = [phases["end_ms"][2] - phases["begin_ms"][2] for phases in recorded]
         self.assertAlmostEqual(scales[0] / lengths[0], scales[1] / lengths[1], delta=0.05)
 
     def test_a_run_without_the_chosen_step_shows_the_nearest_and_says_so(self):
         self.open(ONE, make_run(Shape(name="sparse", timeline_every=70)))
-        self.evaluate("document.querySelector('#step').focus()")
+        self.focus("#step")
         BROWSER.press("End")
         self.assertIn("Step 140, the nearest that this run recorded.", self.texts(".sentence")[1])
 
     def test_settings_that_differ_are_marked(self):
         self.open(ONE, TWO)
-        marked = self.evaluate("[...document.querySelectorAll('#configuration tr')].filter((row) => row.querySelector('.differs')).map((row) => row.children[0].innerText)")
+        marked = [row[0] for row in self.cells("#configuration tr:has(.differs)")]
         self.assertEqual(marked, ["mesh", "seed"])
 
     def test_runs_of_one_name_are_told_apart(self):
@@ -471,23 +421,14 @@ class SeveralRuns(PageTest):
 
 
 class Looks(PageTest):
-    def overflow(self, width):
-        """Elements that reach past the window, and do not scroll in a frame of their own."""
-        return self.evaluate(f"""(() => {{
-          const found = [...document.querySelectorAll("body *")].filter((one) => !one.closest(".scroll") || one.classList.contains("scroll"))
-            .filter((one) => !one.closest(".unseen, .tip") && (one.getBoundingClientRect().right > {width} + 0.5 || one.getBoundingClientRect().left < -0.5))
-            .map((one) => one.tagName + "." + (one.getAttribute("class") ?? ""));
-          if (innerWidth !== {width} || document.documentElement.scrollWidth > {width}) found.push("page: " + document.documentElement.scrollWidth);
-          return found;
-        }})()""")
-
     def test_nothing_is_wider_than_the_window(self):
         long = make_run(Shape(name="a" * 300, steps=20))
         long["configuration"] = {"k" * 200: "v" * 500, "model": {"k" * 100: 1}}
         long["machine"], long["events"] = {"host": "h" * 300}, [{"step": 3, "rank": 1, "kind": "k" * 120, "text": "t" * 300}]
         long["sample"] = {"prompt": "p" * 200, "text": "x" * 2000}
         long["traffic"]["operation"][0] = long["memory"]["kind"][0] = "o" * 150
-        for name, runs in {"one": [ONE], "two": [ONE, TWO], "many": [ONE, TWO] * 3, "long": [long], "long twice": [long, long]}.items():
+        pages = {"one": [ONE], "two": [ONE, TWO], "many": [ONE, TWO] * 3, "long": [long], "long twice": [long, long]}
+        for name, runs in pages.items():
             for width, phone in WIDTHS:
                 with self.subTest(name, width=width):
                     self.open(*runs, width=width, phone=phone)
@@ -499,27 +440,8 @@ class Looks(PageTest):
             self.evaluate(f"document.querySelector('h1').style.width = '{width + 50}px'")
             self.assertNotEqual(self.overflow(width), [])
 
-    CONTRASTS = """(() => {
-      const canvas = new OffscreenCanvas(1, 1).getContext("2d", {willReadFrequently: true});
-      const rgba = (css) => { canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = css; canvas.fillRect(0, 0, 1, 1); return [...canvas.getImageData(0, 0, 1, 1).data]; };
-      const light = ([r, g, b]) => [r, g, b].map((v) => v / 255).map((v) => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
-        .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
-      const under = (one) => { for (; one; one = one.parentElement) { const c = rgba(getComputedStyle(one).backgroundColor); if (c[3] === 255) return c; } return [255, 255, 255]; };
-      const found = [];
-      const walker = document.createTreeWalker(document.getElementById("page"), NodeFilter.SHOW_TEXT);
-      while (walker.nextNode()) {
-        const one = walker.currentNode.parentElement;
-        if (!walker.currentNode.textContent.trim() || one.closest(".unseen, [hidden], :disabled") || one.getClientRects().length === 0) continue;
-        const inside = one.matches(".phase-label") ? rgba(getComputedStyle(one.previousElementSibling).fill) : under(one);
-        const ink = rgba(one.ownerSVGElement ? getComputedStyle(one).fill : getComputedStyle(one).color);
-        const [high, low] = [light(ink), light(inside)].sort((a, b) => b - a);
-        found.push([(high + 0.05) / (low + 0.05), one.tagName + "." + (one.getAttribute("class") ?? "") + ": " + one.textContent.slice(0, 30)]);
-      }
-      return {paper: light(rgba(getComputedStyle(document.body).backgroundColor)), found: found.sort((a, b) => a[0] - b[0])};
-    })()"""
-
     def check_contrast(self, dark):
-        seen = self.evaluate(self.CONTRASTS)
+        seen = self.evaluate(CONTRASTS)
         if dark:
             self.assertLess(seen["paper"], 0.05)
         else:
@@ -536,15 +458,13 @@ class Looks(PageTest):
 
     def test_the_switch_overrules_the_system_also_on_canvases(self):
         self.open(ONE, scheme="light")
-        before = self.evaluate("document.querySelector('[data-chart=\"loss\"] canvas').toDataURL()")
-        self.evaluate("document.querySelector('.switch [value=dark]').click()")
-        BROWSER.settle()
+        before = self.drawing("loss")
+        self.click(".switch [value=dark]")
         self.check_contrast(dark=True)
-        self.assertNotEqual(self.evaluate("document.querySelector('[data-chart=\"loss\"] canvas').toDataURL()"), before)
+        self.assertNotEqual(self.drawing("loss"), before)
         self.assertGreater(self.painted("loss", "--run-1"), 150)
         BROWSER.prefer("dark")
-        self.evaluate("document.querySelector('.switch [value=light]').click()")
-        BROWSER.settle()
+        self.click(".switch [value=light]")
         self.check_contrast(dark=False)
 
     def test_a_change_of_the_system_redraws(self):
@@ -563,9 +483,10 @@ class Looks(PageTest):
 
     def test_everything_that_is_drawn_has_a_name(self):
         self.open(ONE, TWO)
-        unnamed = self.evaluate("[...document.querySelectorAll('.chart, svg.timeline, input, .scroll, .timelines')]"
-                                ".filter((one) => !one.getAttribute('aria-label') && !one.closest('label')).map((one) => one.outerHTML.slice(0, 80))")
-        self.assertEqual(unnamed, [])
+        drawn = self.each(".chart, svg.timeline, input, .scroll, .timelines",
+                          "[Boolean(one.getAttribute('aria-label') || one.closest('label')), one.outerHTML.slice(0, 80)]")
+        self.assertGreater(len(drawn), 15)
+        self.assertEqual([markup for named, markup in drawn if not named], [])
 
     @unittest.skipUnless("--pictures" in sys.argv, "no folder for pictures was named")
     def test_pictures(self):
@@ -597,8 +518,7 @@ class Hostile(PageTest):
         for width, phone in WIDTHS:
             self.open(run, run, width=width, phone=phone)
             self.assertIn("<script>window.hacked", self.text("#comparison"))
-            self.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
-            BROWSER.settle()
+            self.unfold()
             self.assertEqual(self.evaluate("document.querySelectorAll('img').length"), 0)
             self.assertEqual(self.evaluate("document.scripts.length"), 3)
 
@@ -608,9 +528,9 @@ class Hostile(PageTest):
             run["steps"]["loss"][i] = math.nan if i % 2 else None
         self.open(run)
         self.assertEqual(float(self.text("[data-figure=loss] dd")), float(f"{run['steps']['loss'][198]:.4g}"))
-        self.evaluate("document.querySelector('[data-chart=\"loss\"]').focus()")
+        self.focus("[data-chart=loss]")
         BROWSER.press("End")
-        self.assertIn("Training not a number", self.text("[data-chart='loss'] .tip"))
+        self.assertIn("Training\nnot a number", self.text("[data-chart='loss'] .tip"))
         whole = self.painted("loss", "--run-1")
         run["steps"]["loss"][60:140] = [None] * 80
         self.open(run)
@@ -620,7 +540,7 @@ class Hostile(PageTest):
         run = make_run(Shape(steps=9))
         run["steps"] = {name: column if name == "step" else [math.nan] * 9 for name, column in run["steps"].items()}
         self.open(run)
-        self.assertEqual(self.evaluate("[...document.querySelectorAll('[data-chart]')].map((one) => one.dataset.chart)"), ["loss"])  # evaluation
+        self.assertEqual(self.charts(), ["loss"])  # evaluation
 
     def test_an_empty_run(self):
         self.open({"format": 1})
@@ -633,7 +553,7 @@ class Hostile(PageTest):
 
     def test_another_format_is_a_sentence_and_the_others_are_shown(self):
         self.open({"format": 7, "name": "future"}, ONE)
-        self.assertIn("“future” was recorded in format 7; this page reads format 1.", self.text(".problem"))
+        self.assertIn("“future” was recorded in format 7; this page reads 1.", self.text(".problem"))
         self.assertEqual(self.text("h1"), ONE["name"])
 
     def test_data_that_are_no_json_are_a_sentence(self):
@@ -655,7 +575,7 @@ class Hostile(PageTest):
             self.assertEqual(self.evaluate("document.querySelectorAll('svg.timeline [data-rank]').length"), 64)
             self.assertEqual(self.evaluate("document.querySelectorAll('svg.timeline .bucket').length"), 64 * 23)
             self.assertEqual(self.evaluate("document.querySelectorAll('.stacks li').length"), 8)
-            self.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+            self.unfold()
             BROWSER.wait_for("document.querySelectorAll('.stacks li').length === 64")
             self.assertEqual(self.evaluate("document.documentElement.scrollWidth"), width)
 
@@ -663,23 +583,22 @@ class Hostile(PageTest):
         run = make_run(Shape(steps=10_000, timeline_every=500))
         self.open(run)
         self.assertGreater(self.painted("time", "--backward"), 1000)
-        self.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
-        BROWSER.settle()
-        self.assertLess(self.evaluate("Math.max(...[...document.querySelectorAll('.chart-card tbody')].map((one) => one.rows.length))"), 103)
+        self.unfold()
+        self.assertTrue(all(3 < rows < 103 for rows in self.each(".chart-card tbody", "one.rows.length")))
         self.choose(20)
         self.assertEqual(self.shown_step(), 10_000)
 
     def test_fields_of_the_wrong_kind_are_as_if_not_there(self):
-        for junk in (None, 5, "text", True, [], {}, [None], [[]], {"step": "x"}, {"step": [1, 2], "loss": "abc"}, [{"step": 1}], [{"step": 1, "ranks": 3}],
-                     [{"step": 1, "ranks": [{"phases": {"name": [1], "begin_ms": ["a"]}, "buckets": {"bucket": [0], "begin_ms": [5], "end_ms": [1]}}]}]):
+        bad_rank = {"phases": {"name": [1], "begin_ms": ["a"]}, "buckets": {"bucket": [0], "begin_ms": [5], "end_ms": [1]}}
+        for junk in (None, 5, "text", True, [], {}, [None], [[]], {"step": "x"}, {"step": [1, 2], "loss": "abc"}, [{"step": 1}],
+                     [{"step": 1, "ranks": 3}], [{"step": 1, "ranks": [bad_rank]}]):
             with self.subTest(junk=junk):
                 self.open({"format": 1} | {name: junk for name in ONE if name != "format"})
                 self.assertEqual(len(self.texts("h1")), 1)
 
     def test_steps_out_of_order_and_twice(self):
         self.open({"format": 1, "name": "r", "steps": {"step": [3, 1, 2, 2, None], "loss": [30.5, 10.5, 20.5, 99.5, 77.5]}})
-        self.evaluate("document.querySelector('details').open = true")
-        BROWSER.wait_for("document.querySelector('.chart-card tbody')")
+        self.unfold()
         self.assertEqual(self.texts(".chart-card tbody td"), ["10.5", "20.5", "30.5"])
         self.assertEqual(self.text("[data-figure=loss] dd"), "30.5")
 

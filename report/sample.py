@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 MIB = 1 << 20
+COLUMNS = ("step", "loss", "gradient_norm", "learning_rate", "tokens_per_s", "step_ms", "forward_ms", "backward_ms",
+           "exposed_ms", "optimizer_ms", "communication_ms", "hidden_ms")
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,8 @@ def simulate(shape: Shape, step: int, chance: random.Random) -> list[dict]:
         for rank, one in enumerate(ranks):
             begin[rank][i] = max(one["ready"][i], free) + 0.02
         together = max(column[i] for column in begin)
-        done[i] = max(together, done[i - 1] if i else 0.0) + size / shape.gbps / 1e6 * chance.gauss(1.0, 0.05) * (shape.ranks > 1)
+        transfer = size / shape.gbps / 1e6 * chance.gauss(1.0, 0.05) if shape.ranks > 1 else 0.0
+        done[i] = max(together, done[i - 1] if i else 0.0) + transfer
     for rank, one in enumerate(ranks):
         one["begin"] = begin[rank]
         one["done"] = [at + chance.uniform(0.0, 0.05) for at in done]
@@ -102,10 +105,10 @@ def learning_rate(step: int, steps: int) -> float:
 
 def make_run(shape: Shape = Shape()) -> dict:
     chance = random.Random(shape.seed)
-    columns = {name: [] for name in ("step", "loss", "gradient_norm", "learning_rate", "tokens_per_s", "step_ms", "forward_ms", "backward_ms",
-                                     "exposed_ms", "optimizer_ms", "communication_ms", "hidden_ms")}
+    columns = {name: [] for name in COLUMNS}
     evaluation = {"step": [], "loss": []}
-    late = {"rank": list(range(shape.ranks)), "times_last": [0] * shape.ranks, "late_ms": [0.0] * shape.ranks, "most_late_ms": [0.0] * shape.ranks}
+    late = {"rank": list(range(shape.ranks)), "times_last": [0] * shape.ranks, "late_ms": [0.0] * shape.ranks,
+            "most_late_ms": [0.0] * shape.ranks}
     timelines = []
     for step in range(1, shape.steps + 1):
         ranks = simulate(shape, step, chance)
@@ -113,11 +116,12 @@ def make_run(shape: Shape = Shape()) -> dict:
         step_ms = max(one["stop"] for one in ranks)
         gone = 40.0 * step / max(40, shape.steps)
         level = 1.62 + 3.9 * math.exp(-gone / 6.5)
-        parts = [(one["backward"] - one["start"], one["end"] - one["backward"], one["resume"] - one["end"], one["stop"] - one["resume"], *overlap(one))
-                 for one in ranks]
+        parts = [(one["backward"] - one["start"], one["end"] - one["backward"], one["resume"] - one["end"],
+                  one["stop"] - one["resume"], *overlap(one)) for one in ranks]
         means = [round(sum(column) / shape.ranks, 3) for column in zip(*parts, strict=True)]
-        values = [step, round(level * chance.gauss(1.0, 0.012), 5), round(0.55 + 2.6 * math.exp(-gone / 3) + abs(chance.gauss(0.0, 0.09)), 4),
-                  learning_rate(step, shape.steps), round(1000 * shape.tokens * shape.ranks / step_ms, 1), round(step_ms, 3), *means]
+        norm = 0.55 + 2.6 * math.exp(-gone / 3) + abs(chance.gauss(0.0, 0.09))
+        values = [step, round(level * chance.gauss(1.0, 0.012), 5), round(norm, 4), learning_rate(step, shape.steps),
+                  round(1000 * shape.tokens * shape.ranks / step_ms, 1), round(step_ms, 3), *means]
         for column, value in zip(columns.values(), values, strict=True):
             column.append(value)
         if step == 1 or step % shape.timeline_every == 0:
@@ -127,9 +131,10 @@ def make_run(shape: Shape = Shape()) -> dict:
             evaluation["loss"].append(round(level * (1.03 + 0.003 * shape.seed), 5))
     late["late_ms"], late["most_late_ms"] = rounded(late["late_ms"]), rounded(late["most_late_ms"])
     return {"format": 1, "name": shape.name, "started": "2026-03-14T09:26:53Z", "status": "finished",
-            "duration_s": round(sum(columns["step_ms"]) / 1000 + 2.4, 1), "ranks": shape.ranks, "mesh": [{"axis": "dp", "size": shape.ranks}],
-            "steps": columns, "evaluation": evaluation, "bucket_bytes": shape.bucket_bytes, "timelines": timelines, "stragglers": late,
-            **surroundings(shape)}
+            "duration_s": round(sum(columns["step_ms"]) / 1000 + 2.4, 1),
+            "ranks": shape.ranks, "mesh": [{"axis": "dp", "size": shape.ranks}],
+            "steps": columns, "evaluation": evaluation, "bucket_bytes": shape.bucket_bytes, "timelines": timelines,
+            "stragglers": late, **surroundings(shape)}
 
 
 def count_late(late: dict, ranks: list[dict]) -> None:
@@ -144,23 +149,33 @@ def count_late(late: dict, ranks: list[dict]) -> None:
 def surroundings(shape: Shape) -> dict:
     """All that does not change from step to step."""
     model = sum(shape.bucket_bytes)
-    kinds = {"parameters": model, "gradients": model, "optimizer": 2 * model, "activations": 3 * model + 77777, "communication": 2 * MIB}
+    kinds = {"parameters": model, "gradients": model, "optimizer": 2 * model, "activations": 3 * model + 77777,
+             "communication": 2 * MIB}
+    late = {"step": shape.late_steps[0] + 2, "rank": shape.straggler, "kind": "late rank",
+            "text": "Its gradients come 7 ms after the others’; every rank waits for it."}
     return {
-        "traffic": {"operation": ["all_reduce", "broadcast", "all_reduce", "all_gather"], "axis": ["dp", "dp", "world", "world"],
+        "traffic": {"operation": ["all_reduce", "broadcast", "all_reduce", "all_gather"],
+                    "axis": ["dp", "dp", "world", "world"],
                     "calls": [shape.buckets * shape.steps, 1, shape.steps, 11],
                     "bytes": [model * shape.steps, model, 8 * shape.steps, 11 * 4096]},
-        "memory": {"kind": list(kinds), "bytes": [[size + 4096 * rank for rank in range(shape.ranks)] for size in kinds.values()],
+        "memory": {"kind": list(kinds),
+                   "bytes": [[size + 4096 * rank for rank in range(shape.ranks)] for size in kinds.values()],
                    "resident_bytes": [sum(kinds.values()) + 96 * MIB + 65536 * rank for rank in range(shape.ranks)]},
-        "events": [{"step": shape.late_steps[0] + 2, "rank": shape.straggler, "kind": "late rank",
-                    "text": "Its gradients come 7 ms after the others’; every rank waits for it."}] if shape.ranks > shape.straggler else [],
-        "configuration": {"model": {"preset": "nano", "layers": 6, "width": 320, "heads": 5, "context": 256, "parameters": 9_432_321},
-                          "batch": {"tokens_per_rank": shape.tokens, "accumulation": 1},
-                          "optimizer": {"name": "AdamW", "learning_rate": 6e-4, "weight_decay": 0.1, "clip": 1.0, "warmup_steps": shape.steps // 10},
-                          "data_parallel": {"bucket_bytes": 6 * MIB, "hook": None, "reproducible": False}, "mesh": f"dp={shape.ranks}", "seed": shape.seed},
-        "machine": {"host": "node-17", "cores": 16, "memory_bytes": 64 << 30, "engine": "shm", "libtorch": "2.13.0", "tutti": "0.1.0"},
+        "events": [late] if shape.ranks > shape.straggler else [],
+        "configuration": {
+            "model": {"preset": "nano", "layers": 6, "width": 320, "heads": 5, "context": 256, "parameters": 9_432_321},
+            "batch": {"tokens_per_rank": shape.tokens, "accumulation": 1},
+            "optimizer": {"name": "AdamW", "learning_rate": 6e-4, "weight_decay": 0.1, "clip": 1.0,
+                          "warmup_steps": shape.steps // 10},
+            "data_parallel": {"bucket_bytes": 6 * MIB, "hook": None, "reproducible": False},
+            "mesh": f"dp={shape.ranks}", "seed": shape.seed},
+        "machine": {"host": "node-17", "cores": 16, "memory_bytes": 64 << 30, "engine": "shm", "libtorch": "2.13.0",
+                    "tutti": "0.1.0"},
         "sample": {"prompt": "/// One rank’s view of ",
-                   "text": "the memory that the ranks of a host share.\n/// Any thread. A bucket is handed over when its last gradient is there,\n"
-                           "/// in the order that all ranks share.\nclass Bucket {\n public:\n  void add(Gradient gradient);\n  bool full() const;\n};\n"},
+                   "text": "the memory that the ranks of a host share.\n"
+                           "/// Any thread. A bucket is handed over when its last gradient is there,\n"
+                           "/// in the order that all ranks share.\n"
+                           "class Bucket {\n public:\n  void add(Gradient gradient);\n  bool full() const;\n};\n"},
     }
 
 

@@ -18,9 +18,13 @@ function sectionOf(id, title, content) {
 function eventsSection(runs) {
   return sectionOf("events", "Events", perRun(runs, (run) => run.events.length === 0 ? null
     : make("ul", {class: "events"}, run.events.map((event) => make("li", {},
-      make("span", {class: "when"}, [isNumber(event.step) ? "step " + formatNumber(event.step) : "", isNumber(event.rank) ? "rank " + event.rank : ""]
-        .filter(Boolean).join(", ") || "run"),
+      make("span", {class: "when"}, whereOf(event)),
       make("span", {}, event.kind ? make("span", {class: "kind"}, event.kind) : null, " ", event.text))))));
+}
+
+function whereOf({step, rank}) {
+  const places = [isNumber(step) ? "step " + formatNumber(step) : "", isNumber(rank) ? "rank " + rank : ""];
+  return places.filter(Boolean).join(", ") || "run";
 }
 
 function trafficSection(runs) {
@@ -28,10 +32,12 @@ function trafficSection(runs) {
     if (run.traffic.length === 0) return null;
     const total = sum(run.traffic.map((row) => row.bytes));
     const steps = run.steps.step.length > 0 ? last(run.steps.step) - run.steps.step[0] + 1 : null;
-    const rows = [...run.traffic].sort((a, b) => b.bytes - a.bytes).map((row) => [String(row.operation), row.axis ?? MISSING, formatNumber(row.calls),
+    const rows = [...run.traffic].sort((a, b) => b.bytes - a.bytes).map((row) =>
+      [String(row.operation), row.axis ?? MISSING, formatNumber(row.calls),
       barAnd(ratio(row.bytes, total), formatBytes(row.bytes)), formatBytes(ratio(row.bytes, steps))]);
     return make("div", {}, make("p", {class: "sentence"}, `${formatBytes(total)} by operation and mesh axis, each rank.`),
-      table("Bytes by operation and mesh axis", [{name: "operation"}, {name: "axis"}, {name: "calls", number: true}, {name: "bytes", number: true},
+      table("Bytes by operation and mesh axis",
+        [{name: "operation"}, {name: "axis"}, {name: "calls", number: true}, {name: "bytes", number: true},
         {name: "per step", number: true}], rows));
   }));
 }
@@ -56,32 +62,41 @@ function memoryBlock(memory, top) {
       return part;
     })), make("span", {class: "number"}, formatBytes(totals[rank])));
   const list = (ofRanks) => make("ul", {class: "stacks"}, ofRanks.map(row));
-  const columns = [{name: "rank", number: true}, ...kinds.map((name) => ({name, number: true})), ...(resident.length > 0 ? [{name: "resident", number: true}] : [])];
+  const columns = [{name: "rank", number: true}, ...kinds.map((name) => ({name, number: true})),
+    ...(resident.length > 0 ? [{name: "resident", number: true}] : [])];
   return make("div", {},
     make("ul", {class: "legend still"}, kinds.map((kind, i) => legendItem("area memory-" + (i % MEMORY_PAINTS), kind))),
-    list(all.slice(0, FEW_RANKS)), ranks > FEW_RANKS ? folded(`${ranks - FEW_RANKS} more ranks`, () => list(all.slice(FEW_RANKS))) : null,
+    list(all.slice(0, FEW_RANKS)),
+    ranks > FEW_RANKS ? folded(`${ranks - FEW_RANKS} more ranks`, () => list(all.slice(FEW_RANKS))) : null,
     folded("As a table", () => table("Memory by kind and rank", columns,
-      all.map((rank) => [String(rank), ...bytes.map((ofKind) => formatBytes(ofKind[rank])), ...(resident.length > 0 ? [formatBytes(resident[rank])] : [])]))),
-    make("p", {class: "note"}, resident.length > 0 ? "Bars: the most that each kind held. Figures: the most that the rank’s process held." : "The most that each kind held."));
+      all.map((rank) => [String(rank), ...bytes.map((ofKind) => formatBytes(ofKind[rank])),
+        ...(resident.length > 0 ? [formatBytes(resident[rank])] : [])]))),
+    make("p", {class: "note"}, resident.length > 0
+      ? "Bars: the most that each kind held. Figures: the most that the rank’s process held."
+      : "The most that each kind held."));
 }
 
 function stragglersSection(runs) {
-  return sectionOf("stragglers", "Stragglers", perRun(runs, (run) => run.stragglers.length < 2 ? null : stragglersBlock(run)));
+  return sectionOf("stragglers", "Stragglers",
+    perRun(runs, (run) => run.stragglers.length < 2 ? null : stragglersBlock(run)));
 }
 
 function stragglersBlock(run) {
   const counted = sum(run.stragglers.map((row) => row.times_last));
   const sorted = [...run.stragglers].sort((a, b) => b.times_last - a.times_last);
   const mean = (row) => ratio(row.late_ms, row.times_last);
-  const lines = (rows) => table("How often each rank was last", [{name: "rank"}, {name: "last in", number: true}, {name: "by, on average", number: true},
+  const lines = (rows) => table("How often each rank was last",
+    [{name: "rank"}, {name: "last in", number: true}, {name: "by, on average", number: true},
     {name: "at most", number: true}], rows.map((row) => ["rank " + row.rank,
     barAnd(ratio(row.times_last, counted), formatNumber(row.times_last)), formatMs(mean(row)), formatMs(row.most_late_ms)]));
   const first = sorted[0];
   return make("div", {},
-    make("p", {class: "sentence"}, counted > 0 ? `Rank ${first.rank} was last most often: in ${formatNumber(first.times_last)} of ${countOf(counted, "step")}, ` +
+    make("p", {class: "sentence"}, counted > 0
+      ? `Rank ${first.rank} was last most often: in ${formatNumber(first.times_last)} of ${countOf(counted, "step")}, ` +
       `by ${formatMs(mean(first))} on average and ${formatMs(first.most_late_ms)} at most.` : "No rank was late."),
     lines(sorted.slice(0, FEW_RANKS)),
-    sorted.length > FEW_RANKS ? folded(`${sorted.length - FEW_RANKS} more ranks`, () => lines(sorted.slice(FEW_RANKS))) : null);
+    sorted.length > FEW_RANKS
+      ? folded(`${sorted.length - FEW_RANKS} more ranks`, () => lines(sorted.slice(FEW_RANKS))) : null);
 }
 
 /** Of one run: a small table for each group of settings, and one for the machine. */
@@ -92,11 +107,13 @@ function settingsOf(run) {
     const group = dot > 0 ? key.slice(0, dot) : "general";
     groups.set(group, [...(groups.get(group) ?? []), [dot > 0 ? key.slice(dot + 1) : key, value]]);
   }
-  const block = (id, title, rows) => make("div", {id}, make("h3", {}, title), table(title, [{name: "setting"}, {name: "value", number: true}],
-    rows.map(([key, value]) => [key, formatSetting(key, value)]), {class: "settings"}));
+  const columns = [{name: "setting"}, {name: "value", number: true}];
+  const block = (id, title, rows) => make("div", {id}, make("h3", {}, title),
+    table(title, columns, rows.map(([key, value]) => [key, formatSetting(key, value)]), {class: "settings"}));
   const blocks = [...groups].map(([group, rows]) => block(null, group, rows));
   if (run.machine.length > 0) blocks.push(block("machine", "machine", run.machine));
-  return blocks.length === 0 ? null : section("configuration", "Configuration and machine", card({class: "settings-grid"}, blocks));
+  if (blocks.length === 0) return null;
+  return section("configuration", "Configuration and machine", card({class: "settings-grid"}, blocks));
 }
 
 /** Of several runs: one table; where runs differ, the row is marked. */
@@ -109,7 +126,8 @@ function settingsSideBySide(id, title, runs) {
     const values = maps.map((map) => formatSetting(key, map.get(key)));
     return [key, ...values.map((value) => (differ ? make("strong", {class: "differs"}, value) : value))];
   });
-  return section(id, title, card({}, table(title, [{name: "setting"}, ...runs.map((run, i) => ({name: runName(run, i)}))], rows, {class: "settings"}),
+  const columns = [{name: "setting"}, ...runs.map((run, i) => ({name: runName(run, i)}))];
+  return section(id, title, card({}, table(title, columns, rows, {class: "settings"}),
     make("p", {class: "note"}, "Bold: not the same in all runs.")));
 }
 

@@ -14,7 +14,8 @@ function quantile(values, share) {
 const median = (values) => quantile(values, 0.5);
 
 /** Math.max(...values) has a limit on how many there may be. */
-const most = (values) => (values ?? []).reduce((top, value) => (isNumber(value) && (top === null || value > top) ? value : top), null);
+const most = (values) => (values ?? []).reduce((top, value) =>
+  (isNumber(value) && (top === null || value > top) ? value : top), null);
 
 function last(values) {
   for (let i = (values ?? []).length - 1; i >= 0; --i) if (isNumber(values[i])) return values[i];

@@ -28,7 +28,8 @@ function applyTheme(name) {
 }
 
 function themeSwitch() {
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => applyTheme(document.documentElement.dataset.theme));
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () =>
+    applyTheme(document.documentElement.dataset.theme));
   return make("fieldset", {class: "switch"}, make("legend", {class: "unseen"}, "Colours"),
     THEMES.map(([name, label]) => make("label", {},
       make("input", {type: "radio", name: "theme", value: name, checked: name === "", onchange: () => applyTheme(name)}),

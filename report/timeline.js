@@ -34,12 +34,14 @@ function drawTimeline(timeline, run, width, end) {
   for (const rank of timeline.ranks) {
     const row = drawRank(rank, {run, size, x, y});
     const label = narrow || size.phase < 10 ? String(rank.rank) : "rank " + rank.rank;
-    row.group.prepend(makeSvg("text", {class: "rank-label", x: left - 8, y: y + size.phase / 2 + 4, "text-anchor": "end"}, label));
+    row.group.prepend(makeSvg("text", {class: "rank-label", x: left - 8, y: y + size.phase / 2 + 4, "text-anchor": "end"},
+      label));
     rows.append(row.group);
     y += row.height + size.between;
   }
   const height = y - size.between + 6;
-  return makeSvg("svg", {class: "timeline", width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "data-step": timeline.step,
+  return makeSvg("svg", {class: "timeline", width, height, viewBox: `0 0 ${width} ${height}`, role: "img",
+    "data-step": timeline.step,
     "aria-label": `Timeline of step ${timeline.step}: ${overlapSentence(timeline)} ${lateSentence(timeline)}`},
     drawAxis(end, x, height, narrow), rows);
 }
@@ -76,9 +78,11 @@ function drawPhase(phase, rank, {size, x, y, height}) {
   const paint = PHASE_PAINT[phase.name] ?? "other";
   const parts = [];
   // The shade of backward lies under the buckets: what is on it is hidden.
-  if (phase.name === "backward") parts.push(makeSvg("rect", {class: "shade", x: from, y, width: length, height: Math.max(0, height)}));
-  const box = makeSvg("rect", {class: "phase paint-" + paint, "data-phase": phase.name, x: from, y, width: length, height: size.phase, rx: Math.min(2, length / 2)});
-  tips.set(box, [`rank ${rank.rank}`, `${phase.name} ${formatMs(phase.end_ms - phase.begin_ms)}`, `from ${formatMs(phase.begin_ms)} to ${formatMs(phase.end_ms)}`]);
+  if (phase.name === "backward") parts.push(makeSvg("rect", {class: "shade", x: from, y, width: length, height}));
+  const box = makeSvg("rect", {class: "phase paint-" + paint, "data-phase": phase.name, x: from, y, width: length,
+    height: size.phase, rx: Math.min(2, length / 2)});
+  tips.set(box, [`rank ${rank.rank}`, `${phase.name} ${formatMs(phase.end_ms - phase.begin_ms)}`,
+    `from ${formatMs(phase.begin_ms)} to ${formatMs(phase.end_ms)}`]);
   parts.push(box);
   if (size.phase >= 14 && length > 7 * phase.name.length + 10) {
     parts.push(makeSvg("text", {class: "phase-label on-" + paint, x: from + 6, y: y + size.phase / 2 + 4}, phase.name));
@@ -89,7 +93,8 @@ function drawPhase(phase, rank, {size, x, y, height}) {
 function drawBucket(bucket, {cover, rank, run, x, y, size: {lane, lanes}}) {
   const {inside, outside} = splitBy([bucket.begin_ms, bucket.end_ms], cover);
   const group = makeSvg("g", {class: "bucket", "data-bucket": bucket.bucket});
-  const piece = (style) => ([begin, end]) => makeSvg("rect", {class: style, x: x(begin), y, width: Math.max(0.75, x(end) - x(begin)), height: lane});
+  const piece = (style) => ([begin, end]) =>
+    makeSvg("rect", {class: style, x: x(begin), y, width: Math.max(0.75, x(end) - x(begin)), height: lane});
   const middle = y + lane / 2, ready = x(bucket.ready_ms), begin = x(bucket.begin_ms), done = x(bucket.end_ms);
   const own = lanes === Infinity;
   const from = own ? ready : begin;
@@ -102,7 +107,8 @@ function drawBucket(bucket, {cover, rank, run, x, y, size: {lane, lanes}}) {
   const bytes = run.bucketBytes[bucket.bucket];
   const flight = bucket.end_ms - bucket.begin_ms;
   tips.set(group, [`rank ${rank.rank}, bucket ${bucket.bucket}${isNumber(bytes) ? ", " + formatBytes(bytes) : ""}`,
-    `ready at ${formatMs(bucket.ready_ms)}`, `in flight ${formatMs(flight)}, ${formatShare(ratio(lengthOf(inside), flight))} of it hidden`,
+    `ready at ${formatMs(bucket.ready_ms)}`,
+    `in flight ${formatMs(flight)}, ${formatShare(ratio(lengthOf(inside), flight))} of it hidden`,
     `reduced at ${formatMs(bucket.end_ms)}`]);
   return group;
 }

@@ -2,13 +2,15 @@
 
 function timelineSection(runs) {
   if (choice.steps.length === 0) return null;
-  const views = runs.map((run, i) => (run.timelines.length > 0 ? timelineView(run, runs.length > 1 ? runName(run, i) : null) : null)).filter(Boolean);
+  const nameOf = (run) => (runs.length > 1 ? runName(run, runs.indexOf(run)) : null);
+  const views = runs.filter((run) => run.timelines.length > 0).map((run) => timelineView(run, nameOf(run)));
   const draw = () => {
     const shown = views.map((view) => view.pick());
     const end = Math.max(...shown.map(endOf));
     views.forEach((view) => view.draw(end));
   };
-  const frame = make("div", {class: "timelines", tabindex: 0, role: "group", "aria-label": "Timeline. Left and right arrow keys choose the step.",
+  const frame = make("div", {class: "timelines", tabindex: 0, role: "group",
+    "aria-label": "Timeline. Left and right arrow keys choose the step.",
     onkeydown: (event) => {
       const to = movedBy(event.key, choice.index, choice.steps.length, event.shiftKey);
       if (to === null || event.key.startsWith("Page") || event.target.closest(".scroll, summary")) return;
@@ -25,14 +27,17 @@ function timelineSection(runs) {
     }
   }).observe(frame);
   return section("timeline", "Timeline of a step", card({}, stepControls(), timelineLegend(), frame, tip,
-    make("p", {class: "note"}, "Times from the beginning of the step. What is on the shade of backward costs nothing: the rank computes meanwhile.")));
+    make("p", {class: "note"}, "Times from the beginning of the step. ",
+      "What is on the shade of backward costs nothing: the rank computes meanwhile.")));
 }
 
 function stepControls() {
-  const slider = make("input", {type: "range", id: "step", min: 0, max: choice.steps.length - 1, step: 1, "aria-label": "Step",
+  const slider = make("input", {type: "range", id: "step", min: 0, max: choice.steps.length - 1, step: 1,
+    "aria-label": "Step",
     oninput: () => choice.chooseIndex(Number(slider.value))});
   const shown = make("output", {for: "step"});
-  const move = (by, name, sign) => make("button", {type: "button", class: "quiet", "aria-label": name, onclick: () => choice.chooseIndex(choice.index + by)}, sign);
+  const move = (by, name, sign) => make("button", {type: "button", class: "quiet", "aria-label": name,
+    onclick: () => choice.chooseIndex(choice.index + by)}, sign);
   const before = move(-1, "Step before", "‹"), after = move(1, "Next step", "›");
   const update = () => {
     slider.value = choice.index;
@@ -49,9 +54,10 @@ function stepControls() {
 }
 
 function timelineLegend() {
-  return make("ul", {class: "legend still"}, [["area paint-forward", "forward"], ["area paint-backward", "backward"], ["area paint-optimizer", "optimizer"],
-    ["area paint-wait", "waiting"], ["ready", "bucket ready"], ["area paint-hidden", "in flight, hidden"], ["area paint-exposed", "in flight, exposed"],
-    ["reduced", "reduced"]].map(([swatch, text]) => legendItem(swatch, text)));
+  const items = [["area paint-forward", "forward"], ["area paint-backward", "backward"], ["area paint-optimizer", "optimizer"],
+    ["area paint-wait", "waiting"], ["ready", "bucket ready"], ["area paint-hidden", "in flight, hidden"],
+    ["area paint-exposed", "in flight, exposed"], ["reduced", "reduced"]];
+  return make("ul", {class: "legend still"}, items.map(([swatch, text]) => legendItem(swatch, text)));
 }
 
 /** One run's timeline of the chosen step, or of the one nearest to it that this run recorded. */
@@ -71,7 +77,8 @@ function timelineView(run, name) {
       return current;
     },
     draw(end) {
-      const other = current.step === choice.step ? "" : `Step ${formatNumber(current.step)}, the nearest that this run recorded. `;
+      const other = current.step === choice.step ? ""
+        : `Step ${formatNumber(current.step)}, the nearest that this run recorded. `;
       heading.replaceChildren(other, make("strong", {}, overlapSentence(current)), " ", lateSentence(current));
       drawing.replaceChildren(drawTimeline(current, run, Math.max(240, drawing.clientWidth), end));
       // Many ranks scroll in a frame, which keys have to reach.
@@ -87,10 +94,12 @@ function timelineView(run, name) {
 }
 
 function bucketTable(timeline, run) {
-  const columns = ["rank", "bucket", "size", "ready", "in flight from", "reduced", "hidden"].map((name) => ({name, number: true}));
+  const columns = ["rank", "bucket", "size", "ready", "in flight from", "reduced", "hidden"].map((name) =>
+    ({name, number: true}));
   return table(`Buckets of step ${timeline.step}`, columns, timeline.ranks.flatMap((rank) => {
     const cover = spans(rank.phases.filter(COMPUTING));
-    return rank.buckets.map((bucket) => [String(rank.rank), String(bucket.bucket), formatBytes(run.bucketBytes[bucket.bucket]), formatMs(bucket.ready_ms),
+    return rank.buckets.map((bucket) => [String(rank.rank), String(bucket.bucket),
+      formatBytes(run.bucketBytes[bucket.bucket]), formatMs(bucket.ready_ms),
       formatMs(bucket.begin_ms), formatMs(bucket.end_ms),
       formatShare(ratio(lengthWithin([[bucket.begin_ms, bucket.end_ms]], cover), bucket.end_ms - bucket.begin_ms))]);
   }));

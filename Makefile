@@ -34,7 +34,7 @@ run: ## the main job: two ranks train a small network and prove the result
 	build/tutti run -n 2 -- build/examples/average_by_hand
 
 test: ## build everything and pass every test, with a short run of the fuzzers
-	@tools/setup build torch test mpi fuzz
+	@tools/setup build torch test mpi fuzz report browser
 	@tools/configure release
 	@$(call ninja,build)
 	$(call ctest,build)

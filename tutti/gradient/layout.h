@@ -31,7 +31,8 @@ struct BucketSizes {
   std::size_t first = std::size_t{1} << 20;  ///< small, so that something is on its way early
   std::size_t others = std::size_t{25} << 20;
   /// A bucket is no more than this part of what is left, unless that is less than first: what is full last has nothing
-  /// left to hide behind. Where sending takes about as long as computing, a half leaves the cable idle until it is full.
+  /// left to hide behind. Where sending takes about as long as computing, a half leaves the cable idle until it is
+  /// full.
   std::size_t part_of_rest = 2;
 };
 

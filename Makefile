@@ -73,6 +73,7 @@ bench: ## collectives beside Gloo, Open MPI, MPICH, Intel MPI, oneCCL and a bare
 	@$(call ninja,build) --quiet tutti tutti_bench tutti_bare_loop tutti_steps
 	@bench/build_peers
 	bench/compare $(BENCH)
+	@tools/python_package
 	bench/compare_steps $(STEPS)
 
 fuzz-build:

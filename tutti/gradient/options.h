@@ -9,9 +9,10 @@ class Hook;
 
 /// What the gradients of all ranks are divided by, once they are added up: what the loss of a rank means.
 enum class Mean {
-  per_rank,    ///< each rank counts once, whatever it accumulated: the usual
-  per_pass,    ///< each backward pass of each rank counts once
-  per_sample,  ///< each sample, token, ... that `weigh` was told of counts once
+  per_rank,                ///< each rank counts once, whatever it accumulated: the usual
+  per_pass,                ///< each backward pass of each rank counts once
+  per_sample,              ///< each sample that `weigh` was told of counts once
+  per_token = per_sample,  ///< the same: what is counted is up to the program
 };
 
 /// What happens to a model's buffers (running means and the like) in every pass that synchronizes.

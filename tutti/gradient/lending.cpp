@@ -79,7 +79,8 @@ class LendingAllocator final : public c10::Allocator {
 void install() {
   static const bool kOnce = [] {
     constexpr std::uint8_t kPriority = 255;  // it hands on what it does not want itself
-    c10::SetCPUAllocator(new LendingAllocator(*c10::GetCPUAllocator()), kPriority);  // for ever, as allocators are
+    static auto& allocator = *new LendingAllocator(*c10::GetCPUAllocator());  // for ever, as allocators are
+    c10::SetCPUAllocator(&allocator, kPriority);
     return true;
   }();
   static_cast<void>(kOnce);

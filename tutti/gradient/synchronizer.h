@@ -96,7 +96,7 @@ class Synchronizer final : public ArrivalListener,
   void end_pass();
   bool agree_on_divisor(double own_share);
   void take_in(std::size_t index, const at::Tensor& incoming = {});
-  void reclaim(std::size_t index, const at::Tensor& incoming);
+  bool reclaim(std::size_t index, const at::Tensor& incoming);
   void launch_full();
   void launch(std::size_t index);
   void finish(std::size_t bucket, const Uses& uses);

@@ -188,7 +188,7 @@ void Synchronizer::begin_pass() {
   pass_ = pauses_ > 0 ? Pass::paused : Pass::synchronizing;
   tell_end_of_backward(weak_from_this());
   if (pass_ == Pass::synchronizing) {
-    begin_synchronizing(own_share());
+    begin_synchronizing();
   }
 }
 
@@ -198,7 +198,7 @@ double Synchronizer::own_share() const {
   return shares[static_cast<std::size_t>(options_.mean)];
 }
 
-void Synchronizer::begin_synchronizing(double own_share) {
+void Synchronizer::begin_synchronizing() {
   current_ = {.step = last_ ? last_->step + 1 : 1, .passes = static_cast<std::uint64_t>(passes_)};
   current_.first_ready = Clock::now();
   next_ = 0;
@@ -211,7 +211,7 @@ void Synchronizer::begin_synchronizing(double own_share) {
   for (auto& parameter : parameters_) {
     parameter.arrivals = 0;
   }
-  const bool one_each = agree_on_divisor(own_share);
+  const bool one_each = agree_on_divisor();
   as_sums_ = is_exact() && !(one_each && divisor_ == group_.size());
   if (!all_joined_) {
     buffers_.start(active_.empty() ? Rank{0} : active_.front());
@@ -220,13 +220,13 @@ void Synchronizer::begin_synchronizing(double own_share) {
 
 /// By what the sum of all ranks' gradients is divided. Where ranks know without asking, nobody asks. Gives whether no
 /// rank has more than one pass.
-bool Synchronizer::agree_on_divisor(double own_share) {
+bool Synchronizer::agree_on_divisor() {
   if (options_.mean == Mean::per_rank && !options_.uneven_data) {
     return passes_ <= 1;
   }
   auto shares = at::zeros({group_.size() + 1}, at::kDouble);
   auto* const values = shares.data_ptr<double>();
-  values[0] = own_share;
+  values[0] = own_share();
   values[1 + to_index(group_.rank())] = passes_;
   group_.blocking().all_reduce(shares).wait();
   divisor_ = values[0];
@@ -454,7 +454,7 @@ Rank Synchronizer::join(const std::function<void()>& after_pass) {
       }
       samples_ = passes_ == 0 ? 0 : samples_;
       pass_ = Pass::synchronizing;
-      begin_synchronizing(own_share());  // of paused passes that were not synchronized; else nothing
+      begin_synchronizing();  // with what paused passes have left, if anything
       if (all_joined_) {
         pass_ = Pass::none;
         return active_.empty() ? Rank{0} : active_.front();

@@ -13,6 +13,7 @@
 #include "tutti/gradient/data_parallel.h"
 #include "tutti/gradient/hook.h"
 #include "tutti/gradient/noise_scale.h"
+#include "tutti/gradient/step_ahead.h"
 #include "tutti/optim/lamb.h"
 #include "tutti/optim/lars.h"
 #include "tutti/optim/learning_rate.h"

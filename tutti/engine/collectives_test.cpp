@@ -2,6 +2,8 @@
 
 #include "tutti/engine/collectives.h"
 
+#include <sys/mman.h>
+
 #include <array>
 
 #include <gmock/gmock.h>
@@ -409,6 +411,24 @@ TEST_P(CollectivesTest, SixtyFourRanks) {
         {.op = Op::all_reduce, .dtype = DType::float32, .in = {bytes_of(grads)}, .out = {writable(grads)}}, soon()));
     EXPECT_EQ(grads, ramp_sum(1003, 64));
   });
+}
+
+TEST(Collectives, OneRanksSumIsNotWrittenAgain) {
+  const auto sum_of_one = [](Engine& engine) {
+    constexpr std::size_t kBytes = std::size_t{1} << 20;
+    auto* const page = static_cast<std::byte*>(
+        ::mmap(nullptr, kBytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));  // who writes there dies of it
+    ASSERT_NE(page, MAP_FAILED);
+    expect_ok(engine.run({.op = Op::all_reduce,
+                          .dtype = DType::float32,
+                          .reduce = ReduceOp::avg,
+                          .in = {ConstBlock(page, kBytes)},
+                          .out = {Block(page, kBytes)}},
+                         soon()));
+    ::munmap(page, kBytes);
+  };
+  run_engines(Kind::threads, 1, sum_of_one);
+  run_engines(Kind::processes, 1, sum_of_one);
 }
 
 INSTANTIATE_TEST_SUITE_P(Engines, CollectivesTest,

@@ -53,6 +53,8 @@ class DataParallelBase {
   DataParallelBase(std::shared_ptr<torch::nn::Module> module, Group group, const DataParallelOptions& options);
 
  private:
+  friend class StepAhead;
+
   const std::shared_ptr<torch::nn::Module> held_;
   const Group group_;
   const DataParallelOptions options_;

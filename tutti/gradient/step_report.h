@@ -23,8 +23,9 @@ struct StepReport {
   std::uint64_t step = 0;            ///< counts passes that synchronized
   std::uint64_t passes = 0;          ///< of backward that went into it, with paused ones
   Clock::time_point first_ready{};   ///< the pass's first gradient
-  Clock::time_point last_ready{};    ///< the pass's end, when all that is left is to wait
+  Clock::time_point last_ready{};    ///< the pass's end, when gradients of all parameters are computed
   Clock::time_point last_reduced{};  ///< when everything was there
+  Clock::duration waited{};          ///< for how long this rank did nothing but wait for it
   std::size_t in_place = 0;          ///< bytes of gradients that backward computed in their bucket, and nobody copied
   std::vector<Bucket> buckets = {};
 
@@ -32,7 +33,7 @@ struct StepReport {
   /// For how long something was on its way.
   std::chrono::duration<double> communication() const;
   /// For how long this rank did nothing but wait for it.
-  std::chrono::duration<double> exposed() const { return last_reduced - last_ready; }
+  std::chrono::duration<double> exposed() const { return waited; }
   /// The part of communication that took no time of the step's.
   std::chrono::duration<double> hidden() const { return communication() - exposed(); }
 

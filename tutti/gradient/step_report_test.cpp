@@ -19,6 +19,7 @@ TEST(StepReport, TellsWhatWasHidden) {
   StepReport report{.step = 7};
   report.last_ready = start + milliseconds(20);
   report.last_reduced = start + milliseconds(25);
+  report.waited = milliseconds(5);
   report.in_place = 2'000'000;
   report.buckets = {bucket(2, 8), bucket(4, 10), bucket(15, 25)};  // two overlap, then nothing for 5 ms
   EXPECT_NEAR(report.communication().count(), 0.018, 1e-9);

@@ -6,11 +6,9 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
-#include <c10/core/impl/COW.h>
 #include <fmt/format.h>
 
 #include "tutti/base/environment.h"
-#include "tutti/comm/work.h"
 #include "tutti/gradient/hook.h"
 
 namespace tutti::gradient {
@@ -35,22 +33,6 @@ std::vector<std::size_t> bytes_of(const std::vector<NamedTensor>& tensors) {
     bytes.push_back(one.tensor.is_cpu() ? one.tensor.nbytes() : 0);
   }
   return bytes;
-}
-
-/// How long it was under way, by its own account where it has one; else until it was waited for.
-Clock::duration duration_of(const Work& work, Clock::duration waited) {
-  if (dynamic_cast<const BackendWork*>(work.c10d_work().get()) == nullptr) {
-    return waited;
-  }
-  const std::chrono::duration<double, std::milli> own(work.c10d_work()->getDuration());
-  return std::min(waited, std::chrono::duration_cast<Clock::duration>(own));
-}
-
-/// Whether its memory is free once this one is gone, and what it is a view of.
-bool is_last(const at::Tensor& tensor) {
-  const auto users = tensor.storage().use_count();
-  return !c10::impl::cow::is_cow_data_ptr(tensor.storage().data_ptr()) && tensor.use_count() == 1 &&
-         (users == 1 || (users == 2 && tensor.is_view() && tensor._base().use_count() == 1));
 }
 
 }  // namespace
@@ -82,6 +64,7 @@ Synchronizer::Synchronizer(std::vector<NamedTensor> parameters, std::vector<Name
 
 Synchronizer::~Synchronizer() {
   arrivals_.clear();
+  stop_all_watching();
   if (options_.hook) {
     options_.hook->release();
   }
@@ -133,7 +116,7 @@ void Synchronizer::arrived(std::size_t index, const at::Tensor& incoming) {
 }
 
 void Synchronizer::take_arrived(std::size_t index, const at::Tensor& incoming) {
-  if (pass_ == Pass::none || pass_ == Pass::broken) {
+  if (pass_ != Pass::paused && pass_ != Pass::synchronizing) {
     begin_pass();
   }
   auto& parameter = parameters_[index];
@@ -157,7 +140,8 @@ void Synchronizer::take_arrived(std::size_t index, const at::Tensor& incoming) {
     take_in(index, incoming);
     if (--bucket.missing == 0 && parameter.bucket < regular_) {
       bucket.times.ready = Clock::now();
-      other_order_ = other_order_ || parameter.bucket != next_;
+      other_order_ = other_order_ || parameter.bucket != filled_;
+      ++filled_;
       launch_full();
     }
   } else if (parameter.arrivals > parameter.expected && some && !is_exact()) {
@@ -179,6 +163,7 @@ void Synchronizer::add_more(std::size_t index) {
 }
 
 void Synchronizer::begin_pass() {
+  settle_locked();
   if (pass_ == Pass::broken) {
     throw Exception({Code::aborted,
                      "an earlier backward failed after some of its gradients had been sent, so ranks do not agree any "
@@ -201,7 +186,12 @@ double Synchronizer::own_share() const {
 void Synchronizer::begin_synchronizing() {
   current_ = {.step = last_ ? last_->step + 1 : 1, .passes = static_cast<std::uint64_t>(passes_)};
   current_.first_ready = Clock::now();
+  if (const auto uses = std::exchange(to_learn_, {})) {
+    learn(*uses);
+  }
+  held_ = std::min(next_held_, regular_);
   next_ = 0;
+  filled_ = 0;
   foresight_.begin_pass();
   order_.clear();
   other_order_ = false;
@@ -251,34 +241,6 @@ bool Synchronizer::agree_on_divisor() {
   return one_each;
 }
 
-ExactBucket& Synchronizer::sums_of(std::size_t bucket) {
-  sums_.resize(buckets_.size());
-  if (!sums_[bucket]) {
-    sums_[bucket] = std::make_unique<ExactBucket>(buckets_[bucket], group_);
-  }
-  return *sums_[bucket];
-}
-
-/// A gradient goes into its sum; or, where it may turn out that none is needed, or its sum has left, waits.
-void Synchronizer::keep_addend(std::size_t index) {
-  auto& parameter = parameters_[index];
-  auto& gradient = tensor(index).mutable_grad();
-  if (++parameter.count * group_.size() > ExactBucket::most_addends()) {
-    throw Exception({Code::invalid_argument,
-                     fmt::format("DataParallel: parameter '{}' has more gradients than a reproducible sum can take; "
-                                 "synchronize more often",
-                                 named_[index].name)});
-  }
-  const bool filling = as_sums_ && buckets_[parameter.bucket].state == BucketState::filling;
-  if (pass_ == Pass::paused || filling) {
-    sums_of(parameter.bucket).add(parameter.slot, gradient);
-  } else {
-    const bool own = !gradient.is_sparse() && gradient.data_ptr() == view(index).data_ptr();
-    parameter.addends.push_back(own ? gradient.clone() : gradient);
-  }
-  gradient.reset();
-}
-
 /// A gradient goes into its bucket; until that is reduced, nobody else has it.
 void Synchronizer::take_in(std::size_t index, const at::Tensor& incoming) {
   if (as_sums_) {
@@ -305,105 +267,6 @@ void Synchronizer::take_in(std::size_t index, const at::Tensor& incoming) {
   }
 }
 
-/// Where a gradient is to lie, nobody else's tensor may: none but `incoming`, which autograd drops next. Gives whether
-/// it still lies where it did.
-bool Synchronizer::reclaim(std::size_t index, const at::Tensor& incoming) {
-  const auto& place = view(index);
-  auto& bucket = buckets_[parameters_[index].bucket];
-  if (place.nbytes() < Foresight::kSmallest || !is_lent(place) ||
-      (incoming.defined() && bucket.has(parameters_[index].slot, incoming) && is_last(incoming))) {
-    return true;
-  }
-  foresight_.mistaken(index);
-  bucket.move(group_);
-  return false;
-}
-
-c10::DataPtr Synchronizer::place(std::size_t bytes, c10::Allocator& usual) {
-  const std::lock_guard lock(mutex_);
-  if (pass_ != Pass::synchronizing) {
-    return usual.allocate(bytes);
-  }
-  const auto index = foresight_.asked(bytes);
-  // Nor may anybody else have the gradient that lies there from the last pass: it may be what this one is computed
-  // from.
-  const auto is_free = [&](const Parameter& parameter) {
-    return parameter.arrivals == 0 && view(*index).use_count() == 1 && !buckets_[parameter.bucket].moved &&
-           parameter.expected == 1 && !tensor(*index).grad().defined() &&
-           buckets_[parameter.bucket].state == BucketState::filling && !is_lent(view(*index));
-  };
-  auto data = index && is_free(parameters_[*index]) ? lend(view(*index)) : usual.allocate(bytes);
-  foresight_.given(data.get());
-  return data;
-}
-
-void Synchronizer::launch_full() {
-  while (next_ < regular_ && buckets_[next_].missing == 0) {
-    launch(next_++);
-  }
-}
-
-void Synchronizer::launch(std::size_t index) {
-  auto& bucket = buckets_[index];
-  bucket.state = BucketState::in_flight;
-  bucket.times.started = Clock::now();
-  if (options_.hook) {
-    bucket.work = options_.hook->reduce({.gradients = bucket.memory,
-                                         .parameters = bucket.parameters,
-                                         .views = bucket.views,
-                                         .index = index,
-                                         .generation = generation_,
-                                         .reduce = reduce_},
-                                        group_);
-    return;
-  }
-  if (is_exact()) {
-    bucket.work =
-        as_sums_ ? sums_of(index).all_reduce() : all_reduce(bucket.memory, ReduceOp::reproducible_avg, group_);
-    return;
-  }
-  bucket.work = all_reduce(bucket.memory, reduce_, group_);
-}
-
-void Synchronizer::finish(std::size_t index, const Uses& uses) {
-  auto& bucket = buckets_[index];
-  bucket.work->wait();
-  bucket.times.reduced = bucket.times.started + duration_of(*bucket.work, Clock::now() - bucket.times.started);
-  bucket.work.reset();
-  bucket.state = BucketState::reduced;
-  for (std::size_t slot = 0; as_sums_ && slot < bucket.numbers.size(); ++slot) {
-    const auto use = uses[bucket.numbers[slot]];
-    if (use != 0 && (use & kLate) == 0) {
-      sums_of(index).round(slot, divisor_);
-    }
-  }
-  current_.buckets.push_back(bucket.times);
-}
-
-/// What is still missing will not come any more in this pass.
-void Synchronizer::fill(Bucket& bucket) {
-  for (const auto index : bucket.numbers) {
-    auto& parameter = parameters_[index];
-    if (parameter.arrivals >= parameter.expected) {
-      continue;
-    }
-    auto& gradient = tensor(index).mutable_grad();
-    const bool own = gradient.defined() && !gradient.is_sparse() && gradient.data_ptr() == view(index).data_ptr();
-    // One that lies elsewhere was put there by hand, or in a paused pass.
-    parameter.touched = parameter.touched || (gradient.defined() && !own);
-    if (gradient.defined() && own) {
-      parameter.kept = gradient.clone();
-    }
-    if (is_exact() && gradient.defined()) {
-      keep_addend(index);
-    }
-    take_in(index);
-  }
-  if (bucket.missing > 0) {
-    bucket.times.ready = Clock::now();
-  }
-}
-
 void Synchronizer::backward_ended() {
   stop_lending();
   const std::lock_guard lock(mutex_);
@@ -417,7 +280,7 @@ void Synchronizer::backward_ended() {
 void Synchronizer::backward_failed() noexcept {
   stop_lending();
   const std::lock_guard lock(mutex_);
-  if (pass_ == Pass::none || pass_ == Pass::broken) {
+  if (pass_ == Pass::none || pass_ == Pass::open || pass_ == Pass::broken) {
     return;
   }
   if (pass_ == Pass::paused && !is_exact()) {
@@ -449,6 +312,7 @@ Rank Synchronizer::join(const std::function<void()>& after_pass) {
   for (;;) {
     {
       const std::lock_guard lock(mutex_);
+      settle_locked();
       if (pass_ != Pass::none) {
         throw Exception({Code::invalid_argument, "join: a backward of this rank is under way, or has failed"});
       }
@@ -460,6 +324,7 @@ Rank Synchronizer::join(const std::function<void()>& after_pass) {
         return active_.empty() ? Rank{0} : active_.front();
       }
       end_pass();
+      settle_locked();
     }
     if (after_pass) {
       after_pass();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <exception>
 #include <functional>
 #include <mutex>
 #include <optional>
@@ -13,10 +14,12 @@
 #include "tutti/gradient/exact_bucket.h"
 #include "tutti/gradient/foresight.h"
 #include "tutti/gradient/learner.h"
+#include "tutti/gradient/leaving_order.h"
 #include "tutti/gradient/lending.h"
 #include "tutti/gradient/model_parts.h"
 #include "tutti/gradient/options.h"
 #include "tutti/gradient/step_report.h"
+#include "tutti/gradient/use_watch.h"
 
 namespace tutti::gradient {
 
@@ -35,9 +38,14 @@ namespace tutti::gradient {
 ///
 /// Buckets lend their memory to backward, so that large gradients are computed where they will lie and need no copy. A
 /// guess which tensor is a gradient may be wrong, and somebody may hold on to one: then the bucket gets other memory.
+///
+/// When it goes ahead (StepAhead), buckets that would wait for the cable at backward's end leave last one first, and
+/// backward does not wait for them: the pass stays open until they are back. Whoever uses one of their gradients, or a
+/// parameter that is to be stepped with it, waits.
 class Synchronizer final : public ArrivalListener,
                            public BackwardListener,
                            public Lender,
+                           public UseListener,
                            public std::enable_shared_from_this<Synchronizer> {
  public:
   Synchronizer(std::vector<NamedTensor> parameters, std::vector<NamedTensor> buffers, Group group,
@@ -56,20 +64,45 @@ class Synchronizer final : public ArrivalListener,
   /// rank that had something in the last one.
   Rank join(const std::function<void()>& after_pass);
 
-  /// Of the last pass that synchronized; nothing before.
+  /// From now on backward may return before all gradients are there; or not any more.
+  void go_ahead(bool on);
+  using Take = std::function<void(std::span<const at::Tensor>)>;
+  /// Parameters whose gradients are not back have none from now on, until `take` is called for them, and after that. It
+  /// is called when gradients are back, at the latest before an operator uses one of their parameters.
+  void take_later(Take take);
+  /// Returns when all gradients are back.
+  void settle();
+  const std::vector<NamedTensor>& parameters() const { return named_; }
+  void say(const std::string& what) const { warn(log_, what); }
+
+  /// Of the last pass that synchronized and is over; nothing before.
   std::optional<StepReport> report() const;
 
   void arrived(std::size_t index, const at::Tensor& incoming) override;
   void backward_ended() override;
   void backward_failed() noexcept override;
   c10::DataPtr place(std::size_t bytes, c10::Allocator& usual) override;
+  void about_to_be_used(const c10::StorageImpl* storage) noexcept override;
 
  private:
-  enum class Pass { none, paused, synchronizing, broken };
+  enum class Pass { none, paused, synchronizing, open, broken };
   /// What ranks tell each other of a parameter.
   static constexpr std::int32_t kUsed = 1;
   static constexpr std::int32_t kLate = 2;
   using Uses = std::vector<std::uint8_t>;
+
+  /// What ranks tell each other at the end of a pass, while it is on its way.
+  struct Agreement {
+    at::Tensor words;
+    Work work;
+  };
+
+  /// Of a pass whose backward has returned: what is still on its way.
+  struct Open {
+    std::vector<std::size_t> buckets = {};  // in the order in which they come back
+    Uses uses = {};
+    Take take = nullptr;
+  };
 
   struct Parameter {
     std::size_t bucket = 0;
@@ -101,13 +134,27 @@ class Synchronizer final : public ArrivalListener,
   void launch(std::size_t index);
   void finish(std::size_t bucket, const Uses& uses);
   void fill(Bucket& bucket);
-  Uses agree_on_use();
+  /// The bucket that leaves at that place.
+  std::size_t leaving(std::size_t place) const { return place < held_ ? place : regular_ - 1 - (place - held_); }
+  Agreement start_agreeing() const;
+  Uses agreed(Agreement& agreement);
+  bool may_stay_open(const Uses& uses) const;
+  void stay_open(Uses uses);
+  void bring_home();
+  void take_home(const Bucket& bucket) const;
+  void settle_locked();
+  void close_pass();
+  void stop_all_watching() const;
+  bool waits_for(const c10::StorageImpl* storage) const;
+  void note_journeys();
+  std::size_t proposal() const;
   void reduce_aside(const Uses& uses);
   void add_late(const Uses& uses);
   bool is_exact() const { return options_.reduction == Reduction::reproducible; }
   ExactBucket& sums_of(std::size_t bucket);
   void keep_addend(std::size_t index);
   void set_gradients(const Uses& uses);
+  void forget_pass(bool joined);
   void learn(const Uses& uses);
   void divide(const std::vector<std::size_t>& order);
   [[noreturn]] void report_passes();
@@ -124,8 +171,17 @@ class Synchronizer final : public ArrivalListener,
   std::vector<Bucket> buckets_;
   std::vector<std::unique_ptr<ExactBucket>> sums_;  // of the buckets, where they were needed
   bool as_sums_ = false;                            // this pass is sent as those
-  std::size_t regular_ = 0;  // so many of them leave in every pass; the others only when somebody needs them
-  std::size_t next_ = 0;     // to leave
+  std::size_t regular_ = 0;    // so many of them leave in every pass; the others only when somebody needs them
+  std::size_t held_ = 0;       // from this place on buckets leave when backward is over, last one first
+  std::size_t next_held_ = 0;  // in the next pass
+  std::size_t next_ = 0;       // the place whose bucket is to leave
+  std::size_t filled_ = 0;     // regular buckets that are full
+  bool ahead_ = false;
+  bool all_ahead_ = false;  // all ranks, in this pass
+  Open open_;
+  std::vector<Journey> journeys_;  // of regular buckets, in the last pass
+  std::optional<Uses> to_learn_;   // from a pass that was open
+  std::exception_ptr failure_;     // while it was
   Learner learner_;
   Foresight foresight_;
   std::vector<std::size_t> order_;  // of arrival, in this pass

@@ -16,6 +16,14 @@ namespace {
 
 using Clock = StepReport::Clock;
 
+// What ranks tell each other when a pass ends: words of which every rank gets the bits that any rank has set.
+constexpr std::size_t kPasses = 0;
+constexpr std::size_t kNotPasses = 1;
+constexpr std::size_t kOtherOrder = 2;
+constexpr std::size_t kNotAhead = 3;
+constexpr std::size_t kHeld = 4;
+constexpr std::size_t kFirst = 5;  // of the parameters'
+
 }  // namespace
 
 void Synchronizer::end_pass() {
@@ -23,29 +31,47 @@ void Synchronizer::end_pass() {
   const auto joined = passes_ == 0;
   pass_ = Pass::broken;  // unless all goes well
   current_.last_ready = Clock::now();
-  for (; next_ < regular_; ++next_) {
-    fill(buckets_[next_]);
-    launch(next_);
+  for (; next_ < held_; ++next_) {
+    fill(buckets_[leaving(next_)]);
+    launch(leaving(next_));
   }
-  for (auto i = regular_; i < buckets_.size(); ++i) {
+  for (auto i = held_; i < buckets_.size(); ++i) {
     fill(buckets_[i]);
   }
-  const auto uses = agree_on_use();
-  for (std::size_t i = 0; i < regular_; ++i) {
-    finish(i, uses);
+  auto agreement = start_agreeing();
+  for (; next_ < regular_; ++next_) {
+    launch(leaving(next_));
+  }
+  auto uses = agreed(agreement);
+  const bool stays = may_stay_open(uses);
+  for (std::size_t place = 0; place < (stays ? held_ : regular_); ++place) {
+    finish(leaving(place), uses);
   }
   reduce_aside(uses);
   add_late(uses);
   buffers_.finish();
   current_.last_reduced = Clock::now();
+  current_.waited = current_.last_reduced - current_.last_ready;
   set_gradients(uses);
+  forget_pass(joined);
+  if (stays) {
+    stay_open(std::move(uses));
+    return;
+  }
+  close_pass();
+  if (all_ahead_) {
+    to_learn_ = std::move(uses);  // where those do that left it open
+  } else {
+    learn(uses);
+  }
+}
+
+void Synchronizer::forget_pass(bool joined) {
   for (const auto& sums : sums_) {
     if (sums) {
       sums->clear();
     }
   }
-  last_ = std::move(current_);
-  debug(log_, last_->text());
   for (auto& parameter : parameters_) {
     parameter.expected = joined ? parameter.expected : std::max(1, parameter.arrivals);
     parameter.touched = false;
@@ -56,32 +82,43 @@ void Synchronizer::end_pass() {
   }
   passes_ = 0;
   samples_ = 0;
-  learn(uses);
+}
+
+void Synchronizer::close_pass() {
+  note_journeys();
+  last_ = std::move(current_);
+  debug(log_, last_->text());
   pass_ = Pass::none;
 }
 
-/// By parameter what any rank says of it. Also whether ranks are as far as each other.
-Synchronizer::Uses Synchronizer::agree_on_use() {
-  constexpr std::size_t kPasses = 0;
-  constexpr std::size_t kNotPasses = 1;
-  constexpr std::size_t kOtherOrder = 2;
-  constexpr std::size_t kFirst = 3;
+Synchronizer::Agreement Synchronizer::start_agreeing() const {
   auto words = at::empty({static_cast<std::int64_t>(kFirst + parameters_.size())}, at::kInt);
   auto* const values = words.data_ptr<std::int32_t>();
   const bool joined = passes_ == 0;
+  const bool first = group_.rank() == Rank{0};
   values[kPasses] = passes_;
   values[kNotPasses] = joined ? 0 : ~passes_;
-  values[kOtherOrder] = other_order_ && group_.rank() == Rank{0} ? 1 : 0;
+  values[kOtherOrder] = other_order_ && first ? 1 : 0;
+  values[kNotAhead] = ahead_ ? 0 : 1;
+  values[kHeld] = first ? static_cast<std::int32_t>(proposal()) : 0;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     const auto& parameter = parameters_[i];
     const bool late = parameter.late.defined() || parameter.addends.size() > (as_sums_ ? 0 : 1);
     values[kFirst + i] = (parameter.touched ? kUsed : 0) | (late ? kLate : 0);
   }
-  group_.all_reduce(words, ReduceOp::bor).wait();
+  return {.words = words, .work = group_.all_reduce(words, ReduceOp::bor)};
+}
+
+/// By parameter what any rank says of it. Also whether ranks are as far as each other.
+Synchronizer::Uses Synchronizer::agreed(Agreement& agreement) {
+  agreement.work.wait();
+  const auto* const values = agreement.words.data_ptr<std::int32_t>();
   if (options_.mean == Mean::per_rank && (values[kPasses] & values[kNotPasses]) != 0) {
     report_passes();
   }
   other_order_ = values[kOtherOrder] != 0;
+  all_ahead_ = values[kNotAhead] == 0;
+  next_held_ = static_cast<std::size_t>(values[kHeld]);
   return {values + kFirst, values + kFirst + parameters_.size()};
 }
 
@@ -193,7 +230,8 @@ void Synchronizer::divide(const std::vector<std::size_t>& order) {
   sums_.clear();
   const auto before = std::exchange(buckets_, {});
   layouts_ = std::move(layouts);
-  regular_ = count;
+  regular_ = held_ = next_held_ = count;
+  journeys_.clear();
   ++generation_;
   for (const auto& layout : layouts_) {
     const auto& bucket = buckets_.emplace_back(layout, named_, group_);

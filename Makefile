@@ -89,7 +89,7 @@ fuzz-short: fuzz-build
 
 check: ## format, layers, scripts, clang-tidy
 	@tools/setup build torch check
-	@tools/configure release
+	@tools/configure check
 	tools/check
 
 format: ## lay out every C++ file as .clang-format says
@@ -100,7 +100,7 @@ install: build ## headers, library, tool and CMake package into PREFIX
 	cmake --install build --prefix "$(PREFIX)"
 
 clean: ## remove the build folders; .venv stays
-	rm -rf build build-debug build-low build-asan build-tsan build-fuzz
+	rm -rf build build-check build-debug build-low build-asan build-tsan build-fuzz
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20

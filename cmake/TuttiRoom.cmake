@@ -1,9 +1,10 @@
-# tutti_room(<name> [TORCH] SOURCES ... [LINKS ...] [TESTS ...] [TEST_LINKS ...] [PURE ...] [NETWORKS])
+# tutti_room(<name> [TORCH] SOURCES ... [LINKS ...] [TESTS ...] [TEST_LINKS ...] [PURE ...] [ALONE ...] [NETWORKS])
 # One static library `tutti_<name>` per room, and one test program `<name>_test` of the tests beside its files.
 # TORCH: the room stands on LibTorch and shares its precompiled header. PURE: those of its sources and tests that do not
-# include it, and so do not wait for it. NETWORKS: its tests train networks.
+# include it, and so do not wait for it. ALONE: those whose names clash with other files' (see tutti_unite). NETWORKS: its
+# tests train networks.
 function(tutti_room name)
-  cmake_parse_arguments(ROOM "TORCH;NETWORKS" "" "SOURCES;LINKS;TESTS;TEST_LINKS;PURE" ${ARGN})
+  cmake_parse_arguments(ROOM "TORCH;NETWORKS" "" "SOURCES;LINKS;TESTS;TEST_LINKS;PURE;ALONE" ${ARGN})
   add_library(tutti_${name} STATIC ${ROOM_SOURCES})
   target_link_libraries(tutti_${name} PRIVATE tutti_flags PUBLIC ${ROOM_LINKS})
   target_include_directories(tutti_${name} PUBLIC ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/include)
@@ -11,7 +12,9 @@ function(tutti_room name)
   if(ROOM_TORCH)
     target_link_libraries(tutti_${name} PUBLIC tutti_torch)
     tutti_precompiled_torch(tutti_${name})
+    tutti_unite(tutti_${name})
     set_source_files_properties(${ROOM_PURE} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
+    set_source_files_properties(${ROOM_PURE} ${ROOM_ALONE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   endif()
   if(ROOM_TESTS AND TUTTI_BUILD_TESTS)
     if(ROOM_NETWORKS)
@@ -22,6 +25,13 @@ function(tutti_room name)
       tutti_test(${name}_test SOURCES ${ROOM_TESTS} LINKS tutti_${name} ${ROOM_TEST_LINKS})
     endif()
   endif()
+endfunction()
+
+# Every file that includes LibTorch takes 5 to 10 seconds for templates that its headers ask for, whatever is in it. So a
+# target's files are compiled some at a time, as one. (Not for clang-tidy, which looks at each.)
+option(TUTTI_UNITE "Compile files that include LibTorch some at a time" ON)
+function(tutti_unite target)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${TUTTI_UNITE} UNITY_BUILD_BATCH_SIZE 5)
 endfunction()
 
 # tutti_test(<name> [TORCH|NETWORKS] SOURCES ... LINKS ... [TIMEOUT seconds] [STANDARD year])
@@ -44,6 +54,7 @@ function(tutti_test name)
     else()
       tutti_precompiled_torch(${name})
     endif()
+    tutti_unite(${name})
     add_test(NAME ${name} COMMAND ${name})
     set_tests_properties(${name} PROPERTIES TIMEOUT ${TEST_TIMEOUT} LABELS torch)
   else()

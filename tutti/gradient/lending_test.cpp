@@ -254,5 +254,46 @@ TEST(Lending, MemoryStaysUntilItIsGivenBack) {
   loan.clear();
 }
 
+TEST(Lending, ABackwardInsideABackwardGivesTheSame) {
+  on_ranks(2, [](Group& group) {
+    Twins twins(group);
+    const auto checkpointed = [](Wide net, const torch::Tensor& x) {
+      const auto part = [](torch::nn::Linear layer) {
+        return Checkpoint::Part([layer](const torch::Tensor& in) mutable { return torch::tanh(layer(in)); });
+      };
+      const auto hidden = Checkpoint::apply(Checkpoint::apply(x, part(net->layers[0])), part(net->layers[1]));
+      return torch::tanh(net->layers[2](hidden));
+    };
+    for (int step = 0; step < 8; ++step) {
+      twins.net->zero_grad();
+      twins.other->zero_grad();
+      const auto x = batch(group, step).requires_grad_();
+      mean_loss(checkpointed(twins.net, x)).backward();
+      mean_loss(checkpointed(twins.other, x)).backward();
+      twins.expect_same(step);
+    }
+  });
+}
+
+TEST(Lending, TwoModelsInOneBackwardDoNotGetEachOthersMemory) {
+  on_ranks(2, [](Group& group) {
+    Twins first(group);
+    Twins second(group);
+    for (int step = 0; step < 8; ++step) {
+      for (auto* const net : {&first.net, &first.other, &second.net, &second.other}) {
+        (*net)->zero_grad();
+      }
+      // One behind the other, and both beside each other: their gradients arrive in turns.
+      const auto x = batch(group, step);
+      const auto between = [&](auto& one, auto& two) { return mean_loss(two->forward(one->forward(x))); };
+      const auto beside = [&](auto& one, auto& two) { return mean_loss(one->forward(x)) + mean_loss(two->forward(x)); };
+      (step % 2 == 0 ? between(first.here, second.here) : beside(first.here, second.here)).backward();
+      (step % 2 == 0 ? between(*first.there, *second.there) : beside(*first.there, *second.there)).backward();
+      first.expect_same(step);
+      second.expect_same(step);
+    }
+  });
+}
+
 }  // namespace
 }  // namespace tutti

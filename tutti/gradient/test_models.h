@@ -10,6 +10,9 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include "tutti/comm/group.h"
+#include "tutti/gradient/options.h"
+
 namespace tutti {
 
 /// Numbers that depend on the seed alone: LibTorch's generator is one for all ranks that are threads.
@@ -46,6 +49,17 @@ TORCH_MODULE(Net);
 /// Rows `from` to `to` of the batch that all ranks together have.
 inline torch::Tensor rows(std::int64_t from, std::int64_t to) {
   return torch::arange(from * 5, to * 5, torch::kDouble).reshape({to - from, 5}).mul(0.1).sin();
+}
+
+inline constexpr std::int64_t kRows = 3;  ///< of each rank
+inline torch::Tensor rows_of(Rank rank) { return rows(to_int(rank) * kRows, (to_int(rank) + 1) * kRows); }
+inline torch::Tensor rows_of_all(const Group& group) { return rows(0, group.size() * kRows); }
+
+/// Small buckets, so that there are several.
+inline DataParallelOptions small_buckets(DataParallelOptions options = {}) {
+  options.bucket_bytes = 100;
+  options.first_bucket_bytes = 50;
+  return options;
 }
 
 inline torch::Tensor mean_loss(const torch::Tensor& y) { return y.square().sum(1).mean(); }

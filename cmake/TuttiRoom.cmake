@@ -27,9 +27,9 @@ function(tutti_room name)
   endif()
 endfunction()
 
-# Every file that includes LibTorch takes 5 to 10 seconds for templates that its headers ask for, whatever is in it. So a
-# target's files are compiled some at a time, as one. (Not for clang-tidy, which looks at each.)
-option(TUTTI_UNITE "Compile files that include LibTorch some at a time" ON)
+# A file that includes LibTorch takes 5 to 10 seconds for templates that its headers ask for, whatever is in it; one with
+# CLI11 some 5. So a target's files are compiled some at a time, as one. (Not for clang-tidy, which looks at each.)
+option(TUTTI_UNITE "Compile files with large headers some at a time" ON)
 function(tutti_unite target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${TUTTI_UNITE} UNITY_BUILD_BATCH_SIZE 5)
 endfunction()

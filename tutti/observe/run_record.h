@@ -11,6 +11,9 @@
 
 namespace tutti::observe {
 
+/// Of report/README.md: it changes when the meaning of a field does.
+inline constexpr int kFormat = 1;
+
 /// A part of a step. Times here and below are milliseconds on one clock of all ranks; their zero is anybody's.
 struct Phase {
   std::string

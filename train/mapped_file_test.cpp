@@ -1,5 +1,15 @@
 #include "train/mapped_file.h"
 
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstddef>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -55,6 +65,37 @@ TEST_F(MappedFileTest, AFileThatShrinksIsAnErrorAndNoSignal) {
     EXPECT_THAT(read.error().message, HasSubstr("has become shorter while it was in use; it had 100003 bytes"));
   }
   EXPECT_THAT(file.value().unchanged().error().message, HasSubstr("has become shorter"));
+}
+
+/// As some containers do.
+bool forbid_process_vm_readv() {
+  std::array<sock_filter, 4> program{
+      sock_filter BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      sock_filter BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 0, 1),
+      sock_filter BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+      sock_filter BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog filter{program.size(), program.data()};
+  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+}
+
+TEST_F(MappedFileTest, WhereTheKernelMayNotReadItSizesAreLookedUp) {
+  const auto path = folder_.write("large", std::string(100'003, 'x'));
+  const auto file = MappedFile::open(path);
+  const auto child = ::fork();  // what is forbidden stays so
+  if (child == 0) {
+    const bool forbidden = forbid_process_vm_readv();
+    const bool before = text(file.value(), 99'000, 1003).ok();
+    std::filesystem::resize_file(path, 5001);
+    const bool after = text(file.value(), 99'000, 1003).ok();
+    ::_exit(!forbidden ? 2 : before && !after ? 0 : 1);
+  }
+  int status = 1;
+  ::waitpid(child, &status, 0);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 2) {
+    GTEST_SKIP() << "this process may not forbid itself anything";
+  }
+  EXPECT_EQ(status, 0);
 }
 
 TEST_F(MappedFileTest, AFileThatIsReplacedStaysWhatItWas) {

@@ -51,17 +51,17 @@ bool sync_folder_of(const std::string& path) {
   return opened.valid() && (::fsync(opened.get()) == 0 || errno == EINVAL);  // some file systems have none
 }
 
-/// Puts these one after the other into the file, which is on the disk then, or not there.
-Status write_new(const std::string& path, std::span<const std::span<const std::byte>> parts) {
+/// Puts these one after the other into the file, which is on the disk then, or not there. Errors speak of `meant`.
+Status write_new(const std::string& path, std::span<const std::span<const std::byte>> parts, const std::string& meant) {
   const FileDescriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666));
   if (!file.valid()) {
-    return failed(path, "write");
+    return failed(meant, "write");
   }
   const bool written =
       std::all_of(parts.begin(), parts.end(), [&](const auto& part) { return write_all(file.get(), part); }) &&
       ::fsync(file.get()) == 0;
   if (!written) {
-    auto why = failed(path, "write");
+    auto why = failed(meant, "write");
     ::unlink(path.c_str());
     return why;
   }
@@ -107,7 +107,7 @@ Status write_safetensors(const std::string& path, std::span<const Block> blocks,
     return made;
   }
   const auto beside = fmt::format("{}.{}", path, ::getpid());
-  if (auto written = write_new(beside, parts); !written) {
+  if (auto written = write_new(beside, parts, path); !written) {
     return written;
   }
   if (std::rename(beside.c_str(), path.c_str()) != 0) {

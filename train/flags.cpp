@@ -50,6 +50,11 @@ CLI::Option* declare(CLI::App& app, const Field& field) {
   if (field.typed == Typed::list) {
     option->expected(-1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   }
+  if (!field.optional && field.typed == Typed::number) {
+    option->default_str(shown(field.get(Config{})));
+  } else if (!field.words.empty()) {
+    option->default_str(field.get(Config{}).get<std::string>());
+  }
   return option->type_name(field.typed == Typed::number ? "NUMBER" : "TEXT");
 }
 

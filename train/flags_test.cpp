@@ -78,12 +78,14 @@ TEST(Flags, ErrorsNameTheFlag) {
   EXPECT_THAT(why({"--config", "/none.json"}), HasSubstr("/none.json: cannot read"));
 }
 
-TEST(Flags, HelpNamesEveryFlag) {
+TEST(Flags, HelpNamesEveryFlagAndWhatItIsWithout) {
   const auto help = parse_flags({"--help"}).value().help;
   for (const auto& field : fields()) {
     EXPECT_THAT(help, HasSubstr(flag_of(field)));
   }
   EXPECT_THAT(help, HasSubstr("nano, micro, small, medium, 124M"));
+  EXPECT_THAT(help, HasSubstr("--steps NUMBER=200"));
+  EXPECT_THAT(help, HasSubstr("--decay TEXT=cosine"));
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ class TestFolder {
 
   /// Returns the file's path.
   std::string write(const std::string& name, std::string_view text) const {
-    const auto path = *this / name;
+    auto path = *this / name;
     std::filesystem::create_directories(std::filesystem::path(path).parent_path());
     std::ofstream(path, std::ios::binary) << text;
     return path;

@@ -8,7 +8,7 @@ export LLVM ?= 16
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 PREFIX ?= /usr/local
 # A file that includes LibTorch takes 1.3 GB to compile: no more at once than memory holds.
-JOBS ?= $(shell awk -v cores=$$(nproc) '/MemAvailable/ {n = int($$2 / 1500000); print n < 1 ? 1 : n < cores ? n : cores}' /proc/meminfo)
+JOBS ?= $(shell awk -v cores=$$(env -u OMP_NUM_THREADS nproc) '/MemAvailable/ {n = int($$2 / 1500000); print n < 1 ? 1 : n < cores ? n : cores}' /proc/meminfo)
 TEST_JOBS ?= 2
 FUZZERS := wire_fuzz mesh_fuzz
 FUZZ_RUNS ?= 10000000

@@ -19,7 +19,7 @@ class ArrivalListener {
   virtual ~ArrivalListener() = default;
 
   /// There is more in the gradient of the parameter of that number: `incoming` was added, or has become it. On the
-  /// thread of autograd.
+  /// thread of autograd. Hooks of others that come after this one may find it changed.
   virtual void arrived(std::size_t number, const at::Tensor& incoming) = 0;
 };
 

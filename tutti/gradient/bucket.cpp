@@ -1,12 +1,12 @@
 #include "tutti/gradient/bucket.h"
 
 #include <cstring>
-#include <utility>
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
 
+#include "tutti/comm/exception.h"
 #include "tutti/comm/symmetric.h"
 
 namespace tutti::gradient {
@@ -41,13 +41,21 @@ Bucket::Bucket(const BucketLayout& layout, std::span<const NamedTensor> all, con
 void Bucket::empty() {
   missing = numbers.size();
   state = BucketState::filling;
+  moved = false;
   work.reset();
 }
 
 void Bucket::move(const Group& group) {
   const c10::NoGradGuard no_grad;
-  const auto before = std::exchange(memory, memory_for(memory.numel(), memory.options(), group));
-  memory.copy_(before);
+  moved = true;
+  auto other = at::Tensor();
+  try {
+    other = memory_for(memory.numel(), memory.options(), group);
+  } catch (const Exception&) {
+    other = at::zeros(memory.sizes(), memory.options());  // no room among what ranks share: slower, and as right
+  }
+  other.copy_(memory);
+  memory = other;
   for (auto& view : views) {
     const at::DimVector sizes(view.sizes());
     const at::DimVector strides(view.strides());
@@ -55,6 +63,13 @@ void Bucket::move(const Group& group) {
   }
   find_places();
 }
+
+namespace {
+
+/// Whether its memory holds what it is: a conjugate may be the original, with a note.
+bool is_literal(const at::Tensor& tensor) { return !tensor.is_conj() && !tensor.is_neg(); }
+
+}  // namespace
 
 void Bucket::find_places() {
   places_.clear();
@@ -68,7 +83,7 @@ void Bucket::find_places() {
 
 bool Bucket::Place::fits(const at::Tensor& gradient) const {
   return usual && gradient.layout() == at::kStrided && gradient.is_contiguous() && gradient.is_cpu() &&
-         gradient.scalar_type() == type && gradient.nbytes() == bytes;
+         gradient.scalar_type() == type && gradient.nbytes() == bytes && is_literal(gradient);
 }
 
 bool Bucket::has(std::size_t slot, const at::Tensor& gradient) const {
@@ -77,7 +92,7 @@ bool Bucket::has(std::size_t slot, const at::Tensor& gradient) const {
     return gradient.const_data_ptr() == place.data;
   }
   return gradient.layout() == at::kStrided && gradient.const_data_ptr() == place.data &&
-         gradient.strides() == views[slot].strides() && gradient.scalar_type() == place.type;
+         gradient.strides() == views[slot].strides() && gradient.scalar_type() == place.type && is_literal(gradient);
 }
 
 void Bucket::put(std::size_t slot, const at::Tensor& gradient) {
@@ -103,14 +118,17 @@ void put(const at::Tensor& view, const at::Tensor& gradient) {
   const auto* const data = strided ? gradient.const_data_ptr() : nullptr;
   // The usual one, without the detour of an operator.
   if (strided && data != view.const_data_ptr() && gradient.is_cpu() && gradient.scalar_type() == view.scalar_type() &&
-      gradient.sizes() == view.sizes() && gradient.strides() == view.strides()) {
+      gradient.sizes() == view.sizes() && gradient.strides() == view.strides() && is_literal(gradient) &&
+      is_literal(view)) {
     std::memcpy(view.mutable_data_ptr(), data, view.nbytes());
     return;
   }
   const c10::NoGradGuard no_grad;
-  // In the same memory, but turned: an operator would read what it has written.
+  // In the same memory, but turned or conjugated: an operator would read what it has written.
   const bool turned = strided && data == view.const_data_ptr();
-  view.copy_(gradient.is_sparse() ? gradient.to_dense() : turned ? gradient.clone() : gradient);
+  view.copy_(gradient.is_sparse() ? gradient.to_dense()
+             : turned             ? gradient.clone().resolve_conj().resolve_neg()
+                                  : gradient);
 }
 
 }  // namespace tutti::gradient

@@ -21,7 +21,7 @@ struct Bucket {
   /// For the next pass.
   void empty();
 
-  /// To other memory, with all that it holds: somebody looks at this one.
+  /// To other memory, with all that it holds: somebody looks at this one. In this pass it is not lent any more.
   void move(const Group& group);
 
   /// Whether the gradient is what lies in that slot, and in every respect.
@@ -34,6 +34,7 @@ struct Bucket {
   std::vector<at::Tensor> views;  ///< of memory, each as its parameter lies in its own
   std::size_t missing = 0;        ///< parameters that are not ready yet
   BucketState state = BucketState::filling;
+  bool moved = false;  ///< in this pass
   std::optional<Work> work;
   StepReport::Bucket times;
 

@@ -51,7 +51,7 @@ void Foresight::arrived(std::size_t parameter, const void* data) {
   }
   // The last one: memory is used again.
   const auto found = std::find_if(requests_.rbegin(), requests_.rend(), [&](const auto& request) {
-    return request.second == data && request.first.bytes == one.bytes;
+    return data != nullptr && request.second == data && request.first.bytes == one.bytes;
   });
   if (found == requests_.rend()) {
     forget(one);

@@ -15,7 +15,8 @@ namespace tutti {
 
 /// A full bucket, for who reduces it.
 struct FullBucket {
-  at::Tensor gradients;                    ///< of all its parameters, one behind the other: what is reduced, in place
+  /// Of all its parameters, one behind the other: what is reduced, in place. It may lie elsewhere in the next step.
+  at::Tensor gradients;
   std::span<const at::Tensor> parameters;  ///< whose they are
   std::span<const at::Tensor> views;       ///< each one's part of `gradients`, in its shape
   std::size_t index = 0;                   ///< of the bucket

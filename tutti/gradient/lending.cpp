@@ -10,30 +10,31 @@
 namespace tutti::gradient {
 namespace {
 
-/// What is lent, by address.
+/// What is lent, by address. One for the process, as the allocator is: tensors know nothing else of where they are
+/// from.
 class Book {
  public:
-  void add(void* data, c10::Storage memory) {
+  void add(const void* data, c10::Storage memory) {
     const std::lock_guard lock(mutex_);
     loans_.emplace(data, std::move(memory));
   }
 
   /// False: it is none of ours.
-  bool remove(void* data) {
-    std::unordered_map<void*, c10::Storage>::node_type loan;  // is gone when the lock is
+  bool remove(const void* data) {
+    std::unordered_map<const void*, c10::Storage>::node_type loan;  // is gone when the lock is
     const std::lock_guard lock(mutex_);
     loan = loans_.extract(data);
     return !loan.empty();
   }
 
-  bool has(void* data) const {
+  bool has(const void* data) const {
     const std::lock_guard lock(mutex_);
     return loans_.contains(data);
   }
 
  private:
   mutable std::mutex mutex_;
-  std::unordered_map<void*, c10::Storage> loans_;
+  std::unordered_map<const void*, c10::Storage> loans_;
 };
 
 /// Tensors may outlive all that a program destroys at its end.
@@ -63,6 +64,8 @@ class LendingAllocator final : public c10::Allocator {
   /// Of what was asked for as bare memory.
   c10::DeleterFnPtr raw_deleter() const override { return usual_deleter_ == nullptr ? nullptr : &delete_raw; }
 
+  bool is_simple_data_ptr(const c10::DataPtr& data) const override { return usual_.is_simple_data_ptr(data); }
+
   void copy_data(void* to, const void* from, std::size_t bytes) const override { usual_.copy_data(to, from, bytes); }
 
  private:
@@ -76,21 +79,21 @@ class LendingAllocator final : public c10::Allocator {
   static inline c10::DeleterFnPtr usual_deleter_ = nullptr;
 };
 
-void install() {
+}  // namespace
+
+void prepare_lending() {
   static const bool kOnce = [] {
-    constexpr std::uint8_t kPriority = 255;  // it hands on what it does not want itself
-    c10::SetCPUAllocator(new LendingAllocator(*c10::GetCPUAllocator()), kPriority);  // for ever, as allocators are
+    static auto& allocator = *new LendingAllocator(*c10::GetCPUAllocator());  // for ever, as allocators are
+    // With as little priority as will do, so that a program can still set another.
+    for (unsigned priority = 0; priority < 256 && c10::GetCPUAllocator() != &allocator; ++priority) {
+      c10::SetCPUAllocator(&allocator, static_cast<std::uint8_t>(priority));
+    }
     return true;
   }();
   static_cast<void>(kOnce);
 }
 
-}  // namespace
-
-void start_lending(std::weak_ptr<Lender> lender) {
-  install();
-  lender_here = std::move(lender);
-}
+void start_lending(std::weak_ptr<Lender> lender) { lender_here = std::move(lender); }
 
 void stop_lending() noexcept { lender_here.reset(); }
 
@@ -101,6 +104,6 @@ c10::DataPtr lend(const at::Tensor& tensor) {
   return {data, data, &give_back, c10::Device(c10::DeviceType::CPU)};
 }
 
-bool is_lent(const at::Tensor& tensor) { return book().has(tensor.mutable_data_ptr()); }
+bool is_lent(const at::Tensor& tensor) { return book().has(tensor.const_data_ptr()); }
 
 }  // namespace tutti::gradient

@@ -84,7 +84,6 @@ TEST(Lending, GradientsThatAreAddedToStayWhereTheyAre) {
         mean_loss(twins.here->forward(batch(group, step + pass))).backward();
         mean_loss((*twins.there)->forward(batch(group, step + pass))).backward();
       }
-      twins.there->report();
       const auto expected = twins.other->named_parameters();
       for (const auto& item : twins.net->named_parameters()) {
         EXPECT_TRUE(torch::equal(item.value().grad(), expected[item.key()].grad()))
@@ -99,17 +98,16 @@ TEST(Lending, WhoKeepsAGradientKeepsIt) {
     Twins twins(group);
     std::vector<torch::Tensor> kept;
     std::vector<torch::Tensor> copies;
-    bool keeps = false;
+    int step = 0;
     for (auto& layer : twins.net->layers) {
       layer->weight.register_hook([&](const torch::Tensor& gradient) {
-        if (keeps) {
-          kept.push_back(gradient);
+        if (step == 5 || step == 6) {
+          kept.push_back(step == 5 ? gradient : gradient._lazy_clone());
           copies.push_back(gradient.clone());
         }
       });
     }
-    for (int step = 0; step < 12; ++step) {
-      keeps = step == 5 || step == 6;
+    for (; step < 12; ++step) {
       twins.net->zero_grad();
       twins.other->zero_grad();
       mean_loss(twins.here->forward(batch(group, step))).backward();
@@ -190,6 +188,59 @@ TEST(Lending, GradientsOfGradientsAreRight) {
       twins.expect_same(step);
     }
   });
+}
+
+TEST(Lending, AGradientMayBeComputedFromTheLastOne) {
+  on_ranks(2, [](Group& group) {
+    Twins twins(group);
+    const auto loss = [&](DataParallel<WideImpl>& model, const torch::Tensor& last, int step) {
+      auto& layers = model->layers;
+      const auto scale = 0.1 / (last.norm().item<double>() + 1e-300);
+      const auto x = torch::tanh(batch(group, step).mm(layers[0]->weight.mm(last) * scale));
+      return mean_loss(layers[2](torch::tanh(layers[1](x))));
+    };
+    auto mine = drawn({kWide, kWide}, 5);
+    auto theirs = mine.clone();
+    for (int step = 0; step < 12; ++step) {
+      twins.net->zero_grad();
+      twins.other->zero_grad();
+      loss(twins.here, mine, step).backward();
+      loss(*twins.there, theirs, step).backward();
+      twins.expect_same(step);
+      mine = twins.net->layers[0]->weight.grad();
+      theirs = twins.other->layers[0]->weight.grad();
+    }
+  });
+}
+
+struct MirroredImpl : torch::nn::Module {
+  explicit MirroredImpl(std::int64_t size) {
+    weight = register_parameter("weight", torch::complex(drawn({size, size}, 1), drawn({size, size}, 2)));
+    last = register_parameter("last", drawn({size}, 3));  // arrives first, and shows that backward runs
+  }
+  torch::Tensor forward(const torch::Tensor& x) { return (torch::real(torch::conj(weight) * x).sum(0) * last).sum(); }
+  torch::Tensor weight, last;
+};
+TORCH_MODULE(Mirrored);
+
+TEST(Lending, ConjugatesStayConjugates) {
+  for (const std::int64_t size : {9, 72}) {  // too small to be lent, and large enough
+    for (const bool in_place : {true, false}) {
+      on_ranks(2, [=](Group& group) {
+        Mirrored net(size);
+        DataParallel model(net, group, {.in_place = in_place});
+        const auto x = [size](int rank) {
+          return torch::complex(drawn({size, size}, 4 + rank), drawn({size, size}, 7 + rank));
+        };
+        for (int step = 0; step < 5; ++step) {
+          net->zero_grad();
+          model->forward(x(to_int(group.rank()))).backward();
+          const auto expected = (x(0) + x(1)) / 2 * net->last.detach();
+          EXPECT_TRUE(torch::allclose(net->weight.grad(), expected)) << size << " in step " << step;
+        }
+      });
+    }
+  }
 }
 
 TEST(Lending, MemoryStaysUntilItIsGivenBack) {

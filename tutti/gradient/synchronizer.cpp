@@ -6,6 +6,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
+#include <c10/core/impl/COW.h>
 #include <fmt/format.h>
 
 #include "tutti/base/environment.h"
@@ -31,7 +32,7 @@ std::string log_level() {
 std::vector<std::size_t> bytes_of(const std::vector<NamedTensor>& tensors) {
   std::vector<std::size_t> bytes;
   for (const auto& one : tensors) {
-    bytes.push_back(one.tensor.nbytes());
+    bytes.push_back(one.tensor.is_cpu() ? one.tensor.nbytes() : 0);
   }
   return bytes;
 }
@@ -48,7 +49,8 @@ Clock::duration duration_of(const Work& work, Clock::duration waited) {
 /// Whether its memory is free once this one is gone, and what it is a view of.
 bool is_last(const at::Tensor& tensor) {
   const auto users = tensor.storage().use_count();
-  return tensor.use_count() == 1 && (users == 1 || (users == 2 && tensor.is_view() && tensor._base().use_count() == 1));
+  return !c10::impl::cow::is_cow_data_ptr(tensor.storage().data_ptr()) && tensor.use_count() == 1 &&
+         (users == 1 || (users == 2 && tensor.is_view() && tensor._base().use_count() == 1));
 }
 
 }  // namespace
@@ -88,6 +90,9 @@ Synchronizer::~Synchronizer() {
 void Synchronizer::attach() {
   for (std::size_t i = 0; i < named_.size(); ++i) {
     arrivals_.add(tensor(i), i, weak_from_this());
+  }
+  if (lends()) {
+    prepare_lending();
   }
 }
 
@@ -183,7 +188,7 @@ void Synchronizer::begin_pass() {
   pass_ = pauses_ > 0 ? Pass::paused : Pass::synchronizing;
   tell_end_of_backward(weak_from_this());
   if (pass_ == Pass::synchronizing) {
-    begin_synchronizing(own_share());
+    begin_synchronizing();
   }
 }
 
@@ -193,7 +198,7 @@ double Synchronizer::own_share() const {
   return shares[static_cast<std::size_t>(options_.mean)];
 }
 
-void Synchronizer::begin_synchronizing(double own_share) {
+void Synchronizer::begin_synchronizing() {
   current_ = {.step = last_ ? last_->step + 1 : 1, .passes = static_cast<std::uint64_t>(passes_)};
   current_.first_ready = Clock::now();
   next_ = 0;
@@ -206,7 +211,7 @@ void Synchronizer::begin_synchronizing(double own_share) {
   for (auto& parameter : parameters_) {
     parameter.arrivals = 0;
   }
-  const bool one_each = agree_on_divisor(own_share);
+  const bool one_each = agree_on_divisor();
   as_sums_ = is_exact() && !(one_each && divisor_ == group_.size());
   if (!all_joined_) {
     buffers_.start(active_.empty() ? Rank{0} : active_.front());
@@ -215,13 +220,13 @@ void Synchronizer::begin_synchronizing(double own_share) {
 
 /// By what the sum of all ranks' gradients is divided. Where ranks know without asking, nobody asks. Gives whether no
 /// rank has more than one pass.
-bool Synchronizer::agree_on_divisor(double own_share) {
+bool Synchronizer::agree_on_divisor() {
   if (options_.mean == Mean::per_rank && !options_.uneven_data) {
     return passes_ <= 1;
   }
   auto shares = at::zeros({group_.size() + 1}, at::kDouble);
   auto* const values = shares.data_ptr<double>();
-  values[0] = own_share;
+  values[0] = own_share();
   values[1 + to_index(group_.rank())] = passes_;
   group_.blocking().all_reduce(shares).wait();
   divisor_ = values[0];
@@ -286,11 +291,11 @@ void Synchronizer::take_in(std::size_t index, const at::Tensor& incoming) {
   const auto slot = parameters_[index].slot;
   const bool there = some && bucket.has(slot, gradient);
   if (there) {
-    current_.in_place += view(index).nbytes();
     tensor(index).mutable_grad().reset();
   }
-  if (lends()) {
-    reclaim(index, incoming);
+  const bool stays = !lends() || reclaim(index, incoming);
+  if (there && stays) {
+    current_.in_place += view(index).nbytes();
   }
   if (some && !there) {
     bucket.put(slot, gradient);
@@ -300,17 +305,18 @@ void Synchronizer::take_in(std::size_t index, const at::Tensor& incoming) {
   }
 }
 
-/// Where a gradient is to lie, nobody else's tensor may: none but `incoming`, which autograd drops next.
-void Synchronizer::reclaim(std::size_t index, const at::Tensor& incoming) {
+/// Where a gradient is to lie, nobody else's tensor may: none but `incoming`, which autograd drops next. Gives whether
+/// it still lies where it did.
+bool Synchronizer::reclaim(std::size_t index, const at::Tensor& incoming) {
   const auto& place = view(index);
-  if (place.nbytes() < Foresight::kSmallest || !is_lent(place)) {
-    return;
+  auto& bucket = buckets_[parameters_[index].bucket];
+  if (place.nbytes() < Foresight::kSmallest || !is_lent(place) ||
+      (incoming.defined() && bucket.has(parameters_[index].slot, incoming) && is_last(incoming))) {
+    return true;
   }
-  if (!incoming.defined() || !buckets_[parameters_[index].bucket].has(parameters_[index].slot, incoming) ||
-      !is_last(incoming)) {
-    foresight_.mistaken(index);
-    buckets_[parameters_[index].bucket].move(group_);
-  }
+  foresight_.mistaken(index);
+  bucket.move(group_);
+  return false;
 }
 
 c10::DataPtr Synchronizer::place(std::size_t bytes, c10::Allocator& usual) {
@@ -319,8 +325,11 @@ c10::DataPtr Synchronizer::place(std::size_t bytes, c10::Allocator& usual) {
     return usual.allocate(bytes);
   }
   const auto index = foresight_.asked(bytes);
+  // Nor may anybody else have the gradient that lies there from the last pass: it may be what this one is computed
+  // from.
   const auto is_free = [&](const Parameter& parameter) {
-    return parameter.arrivals == 0 && parameter.expected == 1 && !tensor(*index).grad().defined() &&
+    return parameter.arrivals == 0 && view(*index).use_count() == 1 && !buckets_[parameter.bucket].moved &&
+           parameter.expected == 1 && !tensor(*index).grad().defined() &&
            buckets_[parameter.bucket].state == BucketState::filling && !is_lent(view(*index));
   };
   auto data = index && is_free(parameters_[*index]) ? lend(view(*index)) : usual.allocate(bytes);
@@ -433,6 +442,7 @@ void Synchronizer::backward_failed() noexcept {
 }
 
 Rank Synchronizer::join(const std::function<void()>& after_pass) {
+  stop_lending();
   if (!options_.uneven_data) {
     throw Exception({Code::invalid_argument, "join: ranks have to expect it; set DataParallelOptions::uneven_data"});
   }
@@ -444,7 +454,7 @@ Rank Synchronizer::join(const std::function<void()>& after_pass) {
       }
       samples_ = passes_ == 0 ? 0 : samples_;
       pass_ = Pass::synchronizing;
-      begin_synchronizing(own_share());  // of paused passes that were not synchronized; else nothing
+      begin_synchronizing();  // with what paused passes have left, if anything
       if (all_joined_) {
         pass_ = Pass::none;
         return active_.empty() ? Rank{0} : active_.front();

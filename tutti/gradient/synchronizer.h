@@ -92,11 +92,11 @@ class Synchronizer final : public ArrivalListener,
   void add_more(std::size_t index);
   void begin_pass();
   double own_share() const;
-  void begin_synchronizing(double own_share);
+  void begin_synchronizing();
   void end_pass();
-  bool agree_on_divisor(double own_share);
+  bool agree_on_divisor();
   void take_in(std::size_t index, const at::Tensor& incoming = {});
-  void reclaim(std::size_t index, const at::Tensor& incoming);
+  bool reclaim(std::size_t index, const at::Tensor& incoming);
   void launch_full();
   void launch(std::size_t index);
   void finish(std::size_t bucket, const Uses& uses);

@@ -31,7 +31,7 @@ class Job : public testing::Environment {
   std::optional<World> world_;
 };
 
-const auto* const job = static_cast<Job*>(testing::AddGlobalTestEnvironment(new Job));
+const auto* const kJob = static_cast<Job*>(testing::AddGlobalTestEnvironment(new Job));
 
 std::vector<Rank> first_ranks(int count) {
   std::vector<Rank> ranks;
@@ -44,14 +44,14 @@ std::vector<Rank> first_ranks(int count) {
 }  // namespace
 
 void on_ranks(int count, const std::function<void(Group&)>& function) {
-  if (!job->world()) {
+  if (!kJob->world()) {
     run_ranks(count, function);
     return;
   }
-  if (count > job->world()->size()) {
+  if (count > kJob->world()->size()) {
     GTEST_SKIP() << "the job has fewer than " << count << " ranks";
   }
-  auto group = job->world()->group().subgroup(first_ranks(count));
+  auto group = kJob->world()->group().subgroup(first_ranks(count));
   if (!group) {
     return;
   }

@@ -23,7 +23,7 @@ struct Patience {
   /// How long to let others run before the sleep, where ranks share cores.
   std::chrono::microseconds yield_for = std::chrono::microseconds(0);
   /// Where one yield takes longer, somebody computes on this core: then sleep, and be woken.
-  std::chrono::microseconds longest_yield = std::chrono::microseconds::max();
+  std::chrono::microseconds longest_yield = std::chrono::hours(1);
   /// How often a sleeper looks up to see whether its peers are still alive.
   std::chrono::microseconds look_up = std::chrono::milliseconds(2);
 
@@ -60,15 +60,15 @@ bool spin_until(const Patience& patience, Ready&& ready) {
   // By time, not by number: where somebody else computes, one yield may cost a whole turn of his.
   auto now = std::chrono::steady_clock::now();
   const auto end = now + patience.yield_for;
-  auto longest = std::chrono::steady_clock::duration(0);
+  auto last = std::chrono::steady_clock::duration(0);
   do {
     yield_core();
     if (ready()) {
       return true;
     }
     const auto before = std::exchange(now, std::chrono::steady_clock::now());
-    longest = now - before;
-  } while (now < end && longest < patience.longest_yield);
+    last = now - before;
+  } while (now < end && last < patience.longest_yield);
   return false;
 }
 

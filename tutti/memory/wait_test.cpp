@@ -24,6 +24,28 @@ TEST(Wait, ReturnsAtOnceWhenReady) {
       bell, {}, Deadline::after(milliseconds(0)), [] { return true; }, kNeverGiveUp));
 }
 
+TEST(Wait, YieldsForAsLongAsItSays) {
+  int looks = 0;
+  const auto never = [&] {
+    ++looks;
+    return false;
+  };
+  EXPECT_FALSE(spin_until(Patience{.spins = 0, .yield_for = milliseconds(50)}, never));
+  EXPECT_GT(looks, 3);
+}
+
+TEST(Wait, SleepsWhereAYieldTakesLong) {
+  int looks = 0;
+  const auto never = [&] {
+    ++looks;
+    std::this_thread::sleep_for(milliseconds(2));  // as if somebody had computed meanwhile
+    return false;
+  };
+  const Patience patience{.spins = 0, .yield_for = seconds(100), .longest_yield = milliseconds(1)};
+  EXPECT_FALSE(spin_until(patience, never));
+  EXPECT_EQ(looks, 1);
+}
+
 TEST(Wait, EndsAtTheDeadline) {
   Bell bell;
   EXPECT_FALSE(wait_until(

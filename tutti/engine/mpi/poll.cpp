@@ -100,6 +100,9 @@ Status finish_all(Hub& hub, Library& library, Requests& requests, int error, con
     for (const auto& end : ends) {
       error = error == 0 ? end.error : error;
     }
+    if (!ends.empty()) {
+      pause = Pause();
+    }
     if (error != 0 || !ends.empty() || !pause.next()) {
       continue;
     }

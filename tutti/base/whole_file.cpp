@@ -1,20 +1,43 @@
 #include "tutti/base/whole_file.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 
 #include <fmt/format.h>
+
+#include "tutti/base/file_descriptor.h"
 
 namespace tutti {
 namespace {
 
 Error failed(const std::string& path, const char* what) {
   return {Code::system, fmt::format("{}: cannot {}: {}", path, what, std::strerror(errno))};
+}
+
+bool write_all(int file, std::string_view text) {
+  while (!text.empty()) {
+    const auto written = ::write(file, text.data(), text.size());
+    if (written < 0 && errno == EINTR) {
+      continue;
+    }
+    if (written < 0) {
+      return false;
+    }
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return true;
+}
+
+/// On the disk before it gets its name: else the name may outlive a crash of the machine, and the text not.
+bool put_on_disk(const std::string& path, std::string_view text) {
+  FileDescriptor file(::open(path.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0666));
+  // Some file systems say only at the close that there is no room.
+  return file.valid() && write_all(file.get(), text) && ::fsync(file.get()) == 0 && ::close(file.release()) == 0;
 }
 
 }  // namespace
@@ -35,14 +58,10 @@ Status write_whole(const std::string& path, std::string_view text) {
     return made;
   }
   const auto beside = fmt::format("{}.{}", path, ::getpid());
-  {
-    std::ofstream file(beside, std::ios::trunc);
-    file << text << std::flush;
-    if (!file) {
-      auto why = failed(beside, "write");
-      ::unlink(beside.c_str());
-      return why;
-    }
+  if (!put_on_disk(beside, text)) {
+    auto why = failed(path, "write");
+    ::unlink(beside.c_str());
+    return why;
   }
   if (std::rename(beside.c_str(), path.c_str()) != 0) {
     auto why = failed(path, "put the new one in its place");

@@ -1,7 +1,9 @@
 #include "tutti/base/whole_file.h"
 
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -42,6 +44,40 @@ TEST_F(WholeFile, WhatGoesWrongLeavesTheOldOne) {
   std::ofstream(folder_ + "/file") << "old";
   EXPECT_THAT(write_whole(folder_ + "/file/x", "text").error().message, testing::HasSubstr("cannot make the folder"));
   EXPECT_EQ(read(folder_ + "/file"), "old");
+}
+
+/// While it lives, no file of this process grows past so many bytes: to a writer the same as a disk that is full.
+class NoRoom {
+ public:
+  explicit NoRoom(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit limit{bytes, before_.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  NoRoom(const NoRoom&) = delete;
+  NoRoom& operator=(const NoRoom&) = delete;
+  ~NoRoom() {
+    ::setrlimit(RLIMIT_FSIZE, &before_);
+    (void)std::signal(SIGXFSZ, handler_);
+  }
+
+ private:
+  rlimit before_{};
+  void (*handler_)(int);
+};
+
+TEST_F(WholeFile, WithoutRoomTheOldOneStaysAndNothingElse) {
+  const auto path = folder_ + "/file";
+  ASSERT_TRUE(write_whole(path, "old").ok());
+  {
+    const NoRoom limit(1001);
+    const auto status = write_whole(path, std::string(5003, 'x'));
+    ASSERT_FALSE(status.ok());
+    EXPECT_THAT(status.error().message, testing::HasSubstr("/file: cannot write: "));
+  }
+  EXPECT_EQ(read(path), "old");
+  const std::filesystem::directory_iterator files(folder_);
+  EXPECT_EQ(std::distance(begin(files), end(files)), 1) << "something is left behind";
 }
 
 }  // namespace

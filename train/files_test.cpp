@@ -37,7 +37,7 @@ TEST_F(Files, HiddenBinaryEmptyOnesAndLinksAreLeftOut) {
   folder_.write(".hidden", "text");
   folder_.write(".git/config", "text");
   folder_.write("program", std::string("ELF\0\1", 5));
-  folder_.write("late", std::string(8191, 'x') + '\0');
+  folder_.write("late", std::string(8191, 'x').append(1, '\0'));
   folder_.write("empty", "");
   TestFolder::read(folder_ / "text");
   std::filesystem::create_directory(folder_ / "inside");

@@ -6,17 +6,9 @@
 
 #include <torch/torch.h>
 
+#include "train/presets.h"
+
 namespace tutti::train {
-
-struct GptShape {
-  std::int64_t words = 256;  ///< bytes
-  std::int64_t context = 256;
-  std::int64_t layers = 4;
-  std::int64_t heads = 4;
-  std::int64_t width = 128;
-
-  std::int64_t parameters() const;
-};
 
 /// A linear layer whose weights lie the other way round: [in, out].
 class Conv1dImpl : public torch::nn::Module {
@@ -28,10 +20,10 @@ class Conv1dImpl : public torch::nn::Module {
 };
 TORCH_MODULE(Conv1d);
 
-/// Every word looks at those before it.
+/// Every token looks at itself and at those before it.
 class AttentionImpl : public torch::nn::Module {
  public:
-  explicit AttentionImpl(const GptShape& shape);
+  explicit AttentionImpl(const ModelSize& size);
   torch::Tensor forward(const torch::Tensor& x);
 
  private:
@@ -42,7 +34,7 @@ TORCH_MODULE(Attention);
 
 class MlpImpl : public torch::nn::Module {
  public:
-  explicit MlpImpl(const GptShape& shape);
+  explicit MlpImpl(const ModelSize& size);
   torch::Tensor forward(const torch::Tensor& x);
 
  private:
@@ -50,9 +42,9 @@ class MlpImpl : public torch::nn::Module {
 };
 TORCH_MODULE(Mlp);
 
-class BlockImpl : public torch::nn::Module {
+class LayerImpl : public torch::nn::Module {
  public:
-  explicit BlockImpl(const GptShape& shape);
+  explicit LayerImpl(const ModelSize& size);
   torch::Tensor forward(torch::Tensor x);
 
  private:
@@ -60,28 +52,28 @@ class BlockImpl : public torch::nn::Module {
   Attention attn_{nullptr};
   Mlp mlp_{nullptr};
 };
-TORCH_MODULE(Block);
+TORCH_MODULE(Layer);
 
 /// Parameters are called `transformer.h.0.attn.c_attn.weight` and so on; the last layer shares its weights with the
 /// first.
 class GptImpl : public torch::nn::Module {
  public:
   /// Weights are drawn from the seed alone.
-  GptImpl(const GptShape& shape, std::uint64_t seed);
+  GptImpl(const ModelSize& size, std::uint64_t seed);
 
-  /// Logits [texts, length, words] of texts [texts, length], no longer than the context.
+  /// Logits [texts, length, 256] of texts [texts, length], which are no longer than the context.
   torch::Tensor forward(const torch::Tensor& text);
-  /// The mean over all words of what the next one costs, in nats.
+  /// What the next byte costs in nats, as the mean over all of them. In float32 at least.
   torch::Tensor loss(const torch::Tensor& text, const torch::Tensor& next);
 
-  const GptShape& shape() const { return shape_; }
+  const ModelSize& size() const { return size_; }
 
  private:
   void draw(std::uint64_t seed);
 
-  GptShape shape_;
+  ModelSize size_;
   torch::nn::Embedding wte_{nullptr}, wpe_{nullptr};
-  std::vector<Block> blocks_;
+  std::vector<Layer> layers_;
   torch::nn::LayerNorm ln_f_{nullptr};
 };
 TORCH_MODULE(Gpt);

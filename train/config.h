@@ -26,6 +26,9 @@ struct Config {
   std::string name = "train";
   std::optional<std::string> out = {};  ///< runs/<name>
   bool json = false;
+  bool record = true;                       ///< keep figures for the report
+  std::int64_t save_interval = 500;         ///< 0: at the end alone
+  std::optional<std::string> weights = {};  ///< a folder with some to begin with; without, they are drawn
 
   std::string preset = "nano";
   std::optional<std::int64_t> layers = {};  ///< the preset's, as are the next three
@@ -84,5 +87,9 @@ Status write_config(const std::string& path, const Config& config);
 /// The configuration that `ranks` ranks train with: all that is optional has its value, and all fits together. An error
 /// names what does not, and what would. Pure.
 Result<Config> settle(Config config, int ranks);
+
+/// Forward and backward passes that make a step, of all ranks together. Reproducible ones are as many for any number of
+/// ranks.
+std::int64_t passes(const Config& config, int ranks);
 
 }  // namespace tutti::train

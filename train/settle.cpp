@@ -11,6 +11,7 @@ namespace tutti::train {
 namespace {
 
 constexpr std::int64_t kUsualBatch = 4096;  // tokens
+constexpr std::int64_t kReproduciblePasses = 8;
 
 Error bad(std::string sentence) { return {Code::invalid_argument, std::move(sentence)}; }
 
@@ -50,10 +51,10 @@ Status check_mesh(const std::string& text, int ranks) {
   return {};
 }
 
-/// Samples of equal length, equally many in every pass of every rank.
+/// Samples of equal length, equally many in every pass.
 Status settle_batch(Config& config, std::int64_t context, int ranks) {
   std::int64_t unit = 0;
-  if (__builtin_mul_overflow(context * config.accumulation, std::int64_t{ranks}, &unit)) {
+  if (__builtin_mul_overflow(context, passes(config, ranks), &unit)) {
     return bad("context, accumulation and ranks make a batch of more tokens than can be counted");
   }
   if (!config.batch_tokens) {
@@ -64,10 +65,22 @@ Status settle_batch(Config& config, std::int64_t context, int ranks) {
     return {};
   }
   const auto below = tokens / unit * unit;
+  const auto who =
+      config.reproducible ? fmt::format("{} reproducible passes", kReproduciblePasses) : fmt::format("ranks {}", ranks);
   return bad(fmt::format(
-      "batch_tokens is {}, which is no multiple of {} = context {} x ranks {} x accumulation {}: {}{} "
+      "batch_tokens is {}, which is no multiple of {} = context {} x {} x accumulation {}: {}{} "
       "would fit",
-      tokens, unit, context, ranks, config.accumulation, below > 0 ? fmt::format("{} or ", below) : "", below + unit));
+      tokens, unit, context, who, config.accumulation, below > 0 ? fmt::format("{} or ", below) : "", below + unit));
+}
+
+Status check_passes(const Config& config, int ranks) {
+  if (passes(config, ranks) >= ranks) {
+    return {};
+  }
+  return bad(fmt::format(
+      "a reproducible step has {} passes (8 x accumulation {}), which is not one for each of {} ranks: accumulation {} "
+      "would do",
+      passes(config, ranks), config.accumulation, ranks, (ranks + kReproduciblePasses - 1) / kReproduciblePasses));
 }
 
 Status settle_schedule(Config& config) {
@@ -89,10 +102,14 @@ Status settle_schedule(Config& config) {
 
 }  // namespace
 
+std::int64_t passes(const Config& config, int ranks) {
+  return config.accumulation * (config.reproducible ? kReproduciblePasses : ranks);
+}
+
 Result<Config> settle(Config config, int ranks) {
   require(ranks >= 1, "somebody trains");
   const auto size = model_size(config);
-  for (const auto& status : {check_model(size), check_mesh(config.mesh, ranks),
+  for (const auto& status : {check_model(size), check_mesh(config.mesh, ranks), check_passes(config, ranks),
                              settle_batch(config, size.context, ranks), settle_schedule(config)}) {
     if (!status) {
       return status.error();

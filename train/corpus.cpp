@@ -23,7 +23,7 @@ Error bad(std::string sentence) { return {Code::invalid_argument, std::move(sent
 
 }  // namespace
 
-Result<Corpus> Corpus::open(const std::vector<std::string>& paths) {
+Result<Corpus> Corpus::open(const std::vector<std::string>& paths, const std::optional<std::string>& input) {
   if (paths.empty()) {
     return bad("no data: name files or folders, or - for standard input");
   }
@@ -32,7 +32,9 @@ Result<Corpus> Corpus::open(const std::vector<std::string>& paths) {
   }
   Corpus corpus;
   for (const auto& path : paths) {
-    if (const auto added = corpus.add(path); !added) {
+    if (path == "-" && input) {
+      corpus.add_text(*input);
+    } else if (const auto added = corpus.add(path); !added) {
       return added.error();
     }
   }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <variant>
@@ -23,7 +24,9 @@ class Corpus {
   /// `paths`: files, folders (see text_files), pipes, or "-" for standard input, which is read whole, here, by whoever
   /// calls. Documents come in the order given. Blocks. Each of these is an error and a sentence: no paths, one that is
   /// not there or cannot be read, an empty file, a folder without text, nothing on standard input.
-  static Result<Corpus> open(const std::vector<std::string>& paths);
+  /// `input`: what "-" stands for, when it has been read already.
+  static Result<Corpus> open(const std::vector<std::string>& paths,
+                             const std::optional<std::string>& input = std::nullopt);
 
   /// Of text that is at hand already: what another rank has read from standard input, for example.
   static Corpus of(std::vector<std::string> documents);

@@ -17,11 +17,16 @@ namespace {
 using Json = nlohmann::json;
 using Given = std::map<std::string_view, Json>;  // by key
 
+constexpr int kMostRanks = 1024;
+
 constexpr const char* kExamples =
     "Examples:\n"
     "  tutti train --data book.txt --preset micro --steps 1000\n"
     "  tutti train -n 4 --data texts/ --batch-tokens 16384 --name larger\n"
-    "  tutti train --config runs/larger/train.json --seed 2 --name again";
+    "  tutti train --config runs/larger/train.json --seed 2 --name again\n"
+    "  tutti train --config runs/larger/train.json --resume     goes on after Ctrl-C\n"
+    "\n"
+    "Exit code: 0 when it finished; 2 for what cannot be; 130 after Ctrl-C; else 1.";
 
 /// A number as a file would have it; what is none stays a text, which the field then refuses.
 Json number_of(const std::string& text) {
@@ -88,7 +93,7 @@ void forget_what_followed(Config& config, const Given& given) {
 }
 
 Error unknown(const std::string& argument) {
-  std::vector<std::string> flags{"--config", "--help"};
+  std::vector<std::string> flags{"--config", "--help", "--ranks", "--resume"};
   for (const auto& field : fields()) {
     flags.push_back(flag_of(field));
   }
@@ -96,37 +101,58 @@ Error unknown(const std::string& argument) {
                                               did_you_mean(argument.substr(0, argument.find('=')), flags))};
 }
 
-}  // namespace
+/// The parser with all that can be typed.
+struct Parser {
+  explicit Parser(Flags& flags);
 
-Result<Flags> parse_flags(const std::vector<std::string>& arguments) {
-  CLI::App app("Train a byte-level GPT on text: tutti train [OPTIONS]", "tutti train");
-  std::string file;
-  app.add_option("--config", file, "Read settings from a file of JSON; flags override them")->type_name("FILE");
+  CLI::App app{"Train a byte-level GPT on text: tutti train [OPTIONS]", "tutti train"};
   std::vector<std::pair<const Field*, CLI::Option*>> options;
+  int ranks = 0;
+};
+
+Parser::Parser(Flags& flags) {
+  app.add_option("-n,--ranks", ranks, "Number of ranks (as many as there are cores for)")
+      ->check(CLI::Range(1, kMostRanks))
+      ->type_name("NUMBER");
+  app.add_option("--config", flags.file, "Read settings from a file of JSON; flags override them")->type_name("FILE");
+  app.add_flag("--resume", flags.resume, "Go on from what the folder of --config, or of --out, holds");
   for (const auto& field : fields()) {
     options.emplace_back(&field, declare(app, field));
   }
   app.footer(kExamples);
   app.allow_extras();
-  try {
-    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));  // it takes them from the back
-  } catch (const CLI::CallForHelp&) {
-    return Flags{.help = app.help()};
-  } catch (const CLI::ParseError& error) {
-    return Error{Code::invalid_argument, error.what()};
-  }
-  if (const auto extras = app.remaining(); !extras.empty()) {
-    return unknown(extras.front());
-  }
+}
+
+Given given_to(const Parser& parser) {
   Given given;
-  for (const auto& [field, option] : options) {
+  for (const auto& [field, option] : parser.options) {
     if (option->count() > 0) {
       given[field->key] = value_of(*field, option->results());
     }
   }
-  Flags flags;
-  if (!file.empty()) {
-    auto config = read_config(file);
+  return given;
+}
+
+/// Which file is read: that of --config, or the one in the folder to go on from.
+std::string file_of(const Flags& flags, const Given& given) {
+  if (!flags.file.empty() || !flags.resume) {
+    return flags.file;
+  }
+  const auto text = [&](const char* key) { return given.contains(key) ? given.at(key).get<std::string>() : ""; };
+  const auto name = given.contains("name") ? text("name") : Config{}.name;
+  return (given.contains("out") ? text("out") : "runs/" + name) + "/train.json";
+}
+
+/// Whether the user named the folder to write to. A file that lies in it was written there, and means itself.
+bool names_folder(const Flags& flags, const Given& given) {
+  const auto& out = flags.config.out;
+  return given.contains("out") || (out && *out != "runs/" + flags.config.name && flags.file != *out + "/train.json");
+}
+
+Status apply(Flags& flags, const Given& given) {
+  flags.file = file_of(flags, given);
+  if (!flags.file.empty()) {
+    auto config = read_config(flags.file);
     if (!config) {
       return config.error();
     }
@@ -135,9 +161,34 @@ Result<Flags> parse_flags(const std::vector<std::string>& arguments) {
   forget_what_followed(flags.config, given);
   for (const auto& [key, value] : given) {
     const auto* const field = find_field(key);
-    if (const auto done = set(flags.config, *field, value, flag_of(*field)); !done) {
-      return done.error();
+    if (auto done = set(flags.config, *field, value, flag_of(*field)); !done) {
+      return done;
     }
+  }
+  flags.out_named = names_folder(flags, given);
+  return {};
+}
+
+}  // namespace
+
+Result<Flags> parse_flags(const std::vector<std::string>& arguments) {
+  Flags flags;
+  Parser parser(flags);
+  try {
+    parser.app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));  // it takes them from the back
+  } catch (const CLI::CallForHelp&) {
+    return Flags{.help = parser.app.help()};
+  } catch (const CLI::ParseError& error) {
+    return Error{Code::invalid_argument, error.what()};
+  }
+  if (const auto extras = parser.app.remaining(); !extras.empty()) {
+    return unknown(extras.front());
+  }
+  if (parser.ranks > 0) {
+    flags.ranks = parser.ranks;
+  }
+  if (const auto applied = apply(flags, given_to(parser)); !applied) {
+    return applied.error();
   }
   return flags;
 }

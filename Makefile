@@ -23,12 +23,12 @@ ctest = TUTTI_TUNING=off ctest --test-dir $(1) --output-on-failure -j $(TEST_JOB
 .PHONY: build run test python-test low sanitize soak bench fuzz fuzz-short fuzz-build check format install clean help
 
 build: ## build everything into build/
-	@tools/setup build torch
+	@tools/setup build torch report
 	@tools/configure release
 	@$(call ninja,build)
 
 run: ## the main job: two ranks train a small network and prove the result
-	@tools/setup build torch
+	@tools/setup build torch report
 	@tools/configure release
 	@$(call ninja,build) --quiet tutti average_by_hand
 	build/tutti run -n 2 -- build/examples/average_by_hand

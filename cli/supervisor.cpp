@@ -134,8 +134,7 @@ void Supervisor::on_deadline() {
   if (job_limit_.expired()) {
     job_limit_ = Deadline::never();
     if (phase_ == Phase::running || phase_ == Phase::settling) {
-      say(fmt::format("the job took longer than the {} s of --timeout; stopping",
-                              options_.timeout->count()));
+      say(fmt::format("the job took longer than the {} s of --timeout; stopping", options_.timeout->count()));
       stop(SIGTERM, kTimedOut);
     }
   }

@@ -149,7 +149,7 @@ bool names_folder(const Flags& flags, const Given& given) {
   return given.contains("out") || (out && *out != "runs/" + flags.config.name && flags.file != *out + "/train.json");
 }
 
-Status apply(Flags& flags, const Given& given) {
+Status take(Flags& flags, const Given& given) {
   flags.file = file_of(flags, given);
   if (!flags.file.empty()) {
     auto config = read_config(flags.file);
@@ -187,8 +187,8 @@ Result<Flags> parse_flags(const std::vector<std::string>& arguments) {
   if (parser.ranks > 0) {
     flags.ranks = parser.ranks;
   }
-  if (const auto applied = apply(flags, given_to(parser)); !applied) {
-    return applied.error();
+  if (const auto taken = take(flags, given_to(parser)); !taken) {
+    return taken.error();
   }
   return flags;
 }

@@ -10,6 +10,8 @@
 
 #include "train/machine.h"
 #include "tutti/base/whole_file.h"
+#include "tutti/observe/page.h"
+#include "tutti/observe/trace.h"
 
 namespace tutti::train {
 namespace {
@@ -108,9 +110,21 @@ Result<std::vector<std::string>> Logbook::write(const std::string& folder, Endin
   }
   record_.set("status", name_of(ending));
   record_.set("duration_s", seconds_since(began_));
-  paths.push_back(folder + "/run.json");
-  if (auto written = write_whole(paths.back(), record_.to_json().dump()); !written) {
-    return written.error();
+  const auto run = record_.to_json();
+  std::vector<std::pair<std::string, std::string>> files{{folder + "/run.json", run.dump()}};
+  if (const auto trace = observe::trace_of(run)) {
+    files.emplace_back(folder + "/trace.json", trace.value().dump());
+  }
+  if (auto page = observe::report_page(std::span(&run, 1))) {
+    files.emplace_back(folder + "/report.html", std::move(page).value());
+  } else {
+    console_.say("note: " + page.error().message);
+  }
+  for (const auto& [path, text] : files) {
+    if (const auto written = write_whole(path, text); !written) {
+      return written.error();
+    }
+    paths.push_back(path);
   }
   return paths;
 }

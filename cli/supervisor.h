@@ -27,6 +27,7 @@ class Supervisor : public RankListener {
   struct Options {
     std::string name = "tutti run";  ///< begins its own lines
     int world_size = 1;
+    bool ranks_explain = false;  ///< one that exits with a code has said why: no verdict
     Seconds grace{5};
     std::optional<Seconds> timeout = std::nullopt;
     OutputOptions output = {};

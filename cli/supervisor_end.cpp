@@ -1,4 +1,5 @@
 // The end of a job: no process is left, all output is shown, and the verdict comes last.
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -85,7 +86,7 @@ void Supervisor::print_verdict() {
   if (!failure_.empty()) {
     say(failure_);
   }
-  if (!inquest_.blamed()) {
+  if (!inquest_.blamed() || (options_.ranks_explain && WIFEXITED(inquest_.blamed()->status))) {
     return;
   }
   say(inquest_.verdict());

@@ -26,12 +26,20 @@ bool draws_on_terminal() {
   return ::isatty(STDOUT_FILENO) == 1 && kind != nullptr && std::string_view(kind) != "dumb";
 }
 
+/// "nano", or what it has become.
+std::string model_text(const train::Config& config) {
+  const auto size = train::model_size(config);
+  return size == train::find_preset(config.preset)->size
+             ? config.preset
+             : fmt::format("{} layer{} of width {}", size.layers, size.layers == 1 ? "" : "s", size.width);
+}
+
 void introduce(const TrainSetup& setup) {
   const auto& config = setup.config;
   for (const auto& note : setup.notes) {
     fmt::print("{}\n", note);
   }
-  fmt::print("{}: {} parameters, {} rank{}, {} steps of {} tokens, into {}\n", config.preset,
+  fmt::print("{}: {} parameters, {} rank{}, {} steps of {} tokens, into {}\n", model_text(config),
              train::count_text(static_cast<double>(train::model_size(config).parameters())), setup.ranks,
              setup.ranks == 1 ? "" : "s", config.steps, *config.batch_tokens, *config.out);
   std::fflush(stdout);
@@ -53,6 +61,7 @@ int start(const TrainSetup& setup, bool resume, const std::string& program) {
     return complain(kName, options.error().message);
   }
   options.value().supervisor.name = kName;
+  options.value().supervisor.ranks_explain = true;
   options.value().supervisor.output.live = live;
   return run_command(options.value());
 }

@@ -84,6 +84,15 @@ void Console::progress(const Progress& progress) {
   }
 }
 
+void Console::finish() {
+  if (drawn_) {
+    draw();  // as it is now, whenever it was drawn last
+    std::fputs("\n", out_);
+    std::fflush(out_);
+    drawn_ = false;
+  }
+}
+
 void Console::say(const std::string& sentence) {
   if (display_ == Display::json) {
     return;
@@ -91,7 +100,7 @@ void Console::say(const std::string& sentence) {
   const bool redraw = drawn_;
   erase();
   std::fputs((sentence + "\n").c_str(), out_);
-  if (redraw && shown_.step < shown_.steps) {
+  if (redraw) {
     draw();
   }
   std::fflush(out_);

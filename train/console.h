@@ -30,6 +30,9 @@ class Console {
   /// After every step. The last one, and those with an evaluation, are always shown; others when it is time.
   void progress(const Progress& progress);
 
+  /// There will be no more progress: the live line stays as it is.
+  void finish();
+
   /// A line of its own, above the live one. Not shown among lines of JSON, which have `object`.
   void say(const std::string& sentence);
   /// A line of JSON, where that is what is shown.

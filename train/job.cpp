@@ -186,7 +186,6 @@ bool Job::save() {
                                                          .position = trainer_.position(made_)});
     written = saved.ok();
     if (!written) {
-      logbook_->say("");
       std::fputs(fmt::format("tutti train: {}\n", saved.error().message).c_str(), stderr);
     }
   }
@@ -204,6 +203,9 @@ std::string Job::write_sample() {
 }
 
 int Job::end(Ending ending) {
+  if (logbook_) {
+    logbook_->finish();
+  }
   if (config_.record && trainer_.report()) {
     record_memory();
   }

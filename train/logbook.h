@@ -49,6 +49,8 @@ class Logbook {
 
   /// A sentence among the lines.
   void say(const std::string& sentence) { console_.say(sentence); }
+  /// There will be no more steps.
+  void finish() { console_.finish(); }
 
   /// For the report, as they are.
   observe::RunRecord& record() { return record_; }

@@ -36,8 +36,8 @@ struct Config {
   std::optional<std::int64_t> width = {};
   std::optional<std::int64_t> context = {};
 
-  std::int64_t steps = 200;
-  std::optional<std::int64_t> batch_tokens = {};  ///< the first number from 4,096 on that fits; of all ranks and passes
+  std::int64_t steps = 800;
+  std::optional<std::int64_t> batch_tokens = {};  ///< the first number from 2,048 on that fits; of all ranks and passes
   std::int64_t accumulation = 1;
   std::uint64_t seed = 1;
 
@@ -47,12 +47,12 @@ struct Config {
   double weight_decay = 0.1;
   double clip = 1;  ///< 0: gradients are not clipped
 
-  double learning_rate = 1e-3;
+  std::optional<double> learning_rate = {};       ///< the preset's
   std::optional<double> minimum_rate = {};        ///< a tenth of the rate
   std::optional<std::int64_t> warmup_steps = {};  ///< a tenth of the steps
   Decay decay = Decay::cosine;
   BatchScaling batch_scaling = BatchScaling::none;
-  std::int64_t base_batch_tokens = 4096;
+  std::int64_t base_batch_tokens = 2048;
 
   Precision precision = Precision::float32;
   bool reproducible = false;
@@ -60,7 +60,7 @@ struct Config {
   std::string mesh = "dp=*";
 
   double evaluation_share = 0.05;
-  std::int64_t evaluation_interval = 50;  ///< 0: at the end alone
+  std::int64_t evaluation_interval = 100;  ///< 0: at the end alone
 
   std::string sample_prompt = "\n";
   std::int64_t sample_length = 200;  ///< 0: no sample

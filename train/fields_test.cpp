@@ -20,7 +20,7 @@ TEST(Fields, EachSetsItsOwnMember) {
   for (const auto& field : fields()) {
     Config config;
     const auto before = field.get(config);
-    for (const nlohmann::json& other : {nlohmann::json(17), nlohmann::json(0.25), nlohmann::json(true),
+    for (const nlohmann::json& other : {nlohmann::json(before != true), nlohmann::json(17), nlohmann::json(0.25),
                                         nlohmann::json("other"), nlohmann::json({"a", "b"})}) {
       if (field.put(config, other)) {
         break;

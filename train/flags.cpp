@@ -78,7 +78,13 @@ Json value_of(const Field& field, const std::vector<std::string>& words) {
 /// Takes back what follows from a preset or a name that a flag is about to replace.
 void forget_what_followed(Config& config, const Given& given) {
   if (given.contains("preset")) {
-    const auto& size = find_preset(config.preset)->size;
+    const auto& [name, size, rate, for_what] = *find_preset(config.preset);
+    if (config.minimum_rate == rate / 10) {
+      config.minimum_rate.reset();
+    }
+    if (config.learning_rate == rate) {
+      config.learning_rate.reset();
+    }
     for (const auto& [member, value] :
          {std::pair(&Config::layers, size.layers), std::pair(&Config::heads, size.heads),
           std::pair(&Config::width, size.width), std::pair(&Config::context, size.context)}) {

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "train/fields.h"
 #include "train/test_folder.h"
@@ -39,6 +40,30 @@ TEST(Flags, SetWhatTheyName) {
   EXPECT_FALSE(parsed({"--json", "--no-json"}).json);
   EXPECT_EQ(parsed({"--sample-prompt", "[a,b]"}).sample_prompt, "[a,b]");
   EXPECT_THAT(parsed({"--data", "-"}).data, ElementsAre("-"));
+}
+
+TEST(Flags, RanksAndGoingOn) {
+  const TestFolder folder;
+  const auto file = folder.write("train.json", R"({"steps": 7})");
+  auto flags = parse_flags({"-n", "3", "--resume", "--out", folder.path()}).value();
+  EXPECT_EQ(flags.ranks, 3);
+  EXPECT_TRUE(flags.resume);
+  EXPECT_EQ(flags.file, file);
+  EXPECT_EQ(flags.config.steps, 7);
+  EXPECT_FALSE(parse_flags({}).value().ranks.has_value());
+  EXPECT_THAT(why({"--ranks", "0"}), HasSubstr("--ranks"));
+  EXPECT_THAT(why({"--resume", "--name", "nobody"}), HasSubstr("runs/nobody/train.json: cannot read"));
+}
+
+TEST(Flags, TheFolderIsNamedByAFlagOrByAFileThatIsNoRunsOwn) {
+  const TestFolder folder;
+  const auto named = [](const std::vector<std::string>& arguments) { return parse_flags(arguments).value().out_named; };
+  EXPECT_FALSE(named({}));
+  EXPECT_TRUE(named({"--out", "x"}));
+  const auto own = folder.write("train.json", nlohmann::json{{"out", folder.path()}}.dump());
+  EXPECT_FALSE(named({"--config", own}));
+  EXPECT_TRUE(named({"--config", folder.write("other.json", R"({"out": "somewhere"})")}));
+  EXPECT_FALSE(named({"--config", folder.write("usual.json", R"({"out": "runs/train"})")}));
 }
 
 TEST(Flags, OverrideTheFileWhereverTheyStand) {
@@ -84,7 +109,7 @@ TEST(Flags, HelpNamesEveryFlagAndWhatItIsWithout) {
     EXPECT_THAT(help, HasSubstr(flag_of(field)));
   }
   EXPECT_THAT(help, HasSubstr("nano, micro, small, medium, 124M"));
-  EXPECT_THAT(help, HasSubstr("--steps NUMBER=200"));
+  EXPECT_THAT(help, HasSubstr("--steps NUMBER=800"));
   EXPECT_THAT(help, HasSubstr("--decay TEXT=cosine"));
 }
 

@@ -15,7 +15,7 @@ std::unique_ptr<torch::optim::Optimizer> make_adamw(const Config& config, const 
   for (const auto& parameter : parameters) {
     (parameter.dim() >= 2 ? matrices : others).push_back(parameter);
   }
-  const auto options = torch::optim::AdamWOptions(config.learning_rate)
+  const auto options = torch::optim::AdamWOptions(*config.learning_rate)
                            .betas({config.beta1, config.beta2})
                            .eps(kEpsilon)
                            .weight_decay(config.weight_decay);
@@ -31,7 +31,7 @@ std::unique_ptr<torch::optim::Optimizer> make_adamw(const Config& config, const 
 std::unique_ptr<torch::optim::Optimizer> make_lamb(const Config& config, const std::vector<at::Tensor>& parameters) {
   return std::make_unique<Lamb>(
       parameters,
-      LambOptions(config.learning_rate).betas({config.beta1, config.beta2}).weight_decay(config.weight_decay));
+      LambOptions(*config.learning_rate).betas({config.beta1, config.beta2}).weight_decay(config.weight_decay));
 }
 
 }  // namespace
@@ -43,7 +43,7 @@ std::unique_ptr<torch::optim::Optimizer> make_optimizer(const Config& config,
 
 LearningRate learning_rate(const Config& config) {
   // The words are the same, in the same order; the configuration's need no LibTorch.
-  return {.base_rate = config.learning_rate,
+  return {.base_rate = *config.learning_rate,
           .base_batch = config.base_batch_tokens,
           .batch = *config.batch_tokens,
           .scaling = static_cast<tutti::BatchScaling>(config.batch_scaling),

@@ -7,11 +7,11 @@ namespace tutti::train {
 namespace {
 
 constexpr std::array kPresets{
-    Preset{"nano", {.layers = 2, .heads = 4, .width = 128, .context = 128}, "seconds; to see that it runs"},
-    Preset{"micro", {.layers = 4, .heads = 4, .width = 256, .context = 256}, "minutes on a few cores"},
-    Preset{"small", {.layers = 6, .heads = 6, .width = 384, .context = 256}, "an hour on a few cores"},
-    Preset{"medium", {.layers = 8, .heads = 8, .width = 512, .context = 512}, "many cores"},
-    Preset{"124M", {.layers = 12, .heads = 12, .width = 768, .context = 1024}, "GPT-2's smallest"},
+    Preset{"nano", {.layers = 2, .heads = 4, .width = 128, .context = 128}, 4e-3, "a minute; to see that it learns"},
+    Preset{"micro", {.layers = 4, .heads = 4, .width = 256, .context = 256}, 2e-3, "minutes on a few cores"},
+    Preset{"small", {.layers = 6, .heads = 6, .width = 384, .context = 256}, 1e-3, "an hour on a few cores"},
+    Preset{"medium", {.layers = 8, .heads = 8, .width = 512, .context = 512}, 6e-4, "many cores"},
+    Preset{"124M", {.layers = 12, .heads = 12, .width = 768, .context = 1024}, 6e-4, "GPT-2's smallest"},
 };
 
 }  // namespace

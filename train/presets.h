@@ -25,6 +25,7 @@ struct ModelSize {
 struct Preset {
   std::string_view name;
   ModelSize size;
+  double learning_rate = 0;  ///< that it learns well with, in batches of the usual size
   std::string_view for_what;
 };
 

@@ -10,7 +10,7 @@
 namespace tutti::train {
 namespace {
 
-constexpr std::int64_t kUsualBatch = 4096;  // tokens
+constexpr std::int64_t kUsualBatch = 2048;  // tokens
 constexpr std::int64_t kReproduciblePasses = 8;
 
 Error bad(std::string sentence) { return {Code::invalid_argument, std::move(sentence)}; }
@@ -87,15 +87,18 @@ Status settle_schedule(Config& config) {
   if (!config.warmup_steps) {
     config.warmup_steps = config.steps / 10;
   }
+  if (!config.learning_rate) {
+    config.learning_rate = find_preset(config.preset)->learning_rate;
+  }
   if (!config.minimum_rate) {
-    config.minimum_rate = config.learning_rate / 10;
+    config.minimum_rate = *config.learning_rate / 10;
   }
   if (*config.warmup_steps > config.steps) {
     return bad(fmt::format("warmup_steps is {}, and there are only {} steps", *config.warmup_steps, config.steps));
   }
-  if (*config.minimum_rate > config.learning_rate) {
+  if (*config.minimum_rate > *config.learning_rate) {
     return bad(fmt::format("minimum_rate is {}, which is above the learning_rate of {}", *config.minimum_rate,
-                           config.learning_rate));
+                           *config.learning_rate));
   }
   return {};
 }

@@ -20,9 +20,10 @@ TEST(Settle, FillsInWhatFollows) {
   const auto config = settle({}, 2).value();
   EXPECT_EQ(config.layers, 2);
   EXPECT_EQ(config.context, 128);
-  EXPECT_EQ(config.batch_tokens, 4096);
-  EXPECT_EQ(config.warmup_steps, 20);
-  EXPECT_DOUBLE_EQ(*config.minimum_rate, 1e-4);
+  EXPECT_EQ(config.batch_tokens, 2048);
+  EXPECT_EQ(config.warmup_steps, 80);
+  EXPECT_DOUBLE_EQ(*config.learning_rate, 4e-3);
+  EXPECT_DOUBLE_EQ(*config.minimum_rate, 4e-4);
   EXPECT_EQ(config.out, "runs/train");
   EXPECT_EQ(settle(config, 2).value(), config) << "what is settled stays";
 }
@@ -40,9 +41,27 @@ TEST(Settle, TheUsualBatchFitsAnyNumberOfRanks) {
   for (int ranks = 1; ranks < 100; ++ranks) {
     const auto config = settle({}, ranks);
     ASSERT_TRUE(config.ok()) << config.error().message;
-    EXPECT_GE(*config.value().batch_tokens, 4096);
+    EXPECT_GE(*config.value().batch_tokens, 2048);
     EXPECT_EQ(*config.value().batch_tokens % (128 * ranks), 0);
   }
+}
+
+TEST(Settle, AReproducibleBatchDoesNotDependOnTheRanks) {
+  for (const int ranks : {1, 3, 8}) {
+    const auto config = settle({.reproducible = true}, ranks).value();
+    EXPECT_EQ(config.batch_tokens, 2048);
+    EXPECT_EQ(passes(config, ranks), 8);
+  }
+  EXPECT_EQ(why(9, [](Config& c) { c.reproducible = true; }),
+            "a reproducible step has 8 passes (8 x accumulation 1), which is not one for each of 9 ranks: accumulation "
+            "2 would do");
+  EXPECT_EQ(why(3,
+                [](Config& c) {
+                  c.reproducible = true;
+                  c.batch_tokens = 1000;
+                }),
+            "batch_tokens is 1000, which is no multiple of 1024 = context 128 x 8 reproducible passes x accumulation "
+            "1: 1024 would fit");
 }
 
 TEST(Settle, HeadsDivideTheWidth) {
@@ -77,7 +96,7 @@ TEST(Settle, TheScheduleFitsTheSteps) {
                 }),
             "warmup_steps is 6, and there are only 5 steps");
   EXPECT_EQ(why(1, [](Config& c) { c.minimum_rate = 0.5; }),
-            "minimum_rate is 0.5, which is above the learning_rate of 0.001");
+            "minimum_rate is 0.5, which is above the learning_rate of 0.004");
 }
 
 TEST(Settle, TheMeshFitsTheRanks) {

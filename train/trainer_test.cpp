@@ -31,7 +31,7 @@ Config small(int ranks, Config config = {}) {
   config.context = 16;
   config.batch_tokens = 16 * 24;
   config.steps = 30;
-  config.learning_rate *= 5;
+  config.learning_rate = config.learning_rate.value_or(5e-3);
   return settle(config, ranks).value();
 }
 
@@ -106,7 +106,7 @@ TEST(Trainer, ReproducibleIsTheSameBits) {
 
 TEST(Trainer, LearnsInBfloat16AndWithLambAndHooks) {
   for (const auto& config :
-       {Config{.precision = Precision::bfloat16}, Config{.optimizer = Optimizer::lamb, .learning_rate = 0.005},
+       {Config{.precision = Precision::bfloat16}, Config{.optimizer = Optimizer::lamb, .learning_rate = 0.02},
         Config{.hook = Hook::fp16}, Config{.clip = 0, .hook = Hook::bf16}}) {
     const auto outcome = trained(2, config);
     EXPECT_LT(outcome.losses.back(), outcome.losses.front() - 0.5);

@@ -16,6 +16,7 @@
 #include "cli/host_agent.h"
 #include "cli/parse.h"
 #include "cli/plan_command.h"
+#include "cli/report_command.h"
 #include "cli/run_command.h"
 #include "cli/train_command.h"
 #include "cli/verify_command.h"
@@ -76,6 +77,7 @@ constexpr Command kCommands[] = {
     {"bench", "measure collectives", tutti::cli::bench_command},
     {"verify", "compare what ranks compute with what one process does", tutti::cli::verify_command},
     {"plan", "show, prove and price the plans of collectives", tutti::cli::plan_command},
+    {"report", "show what recorded runs did, on a page that opens offline", tutti::cli::report_command},
     {"doctor", "tell what this machine has, and what that means for a run", doctor},
     {"host-agent", nullptr, host_agent},
 };

@@ -19,7 +19,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kFormat = 1;
 constexpr std::int64_t kFirstTimelines = 3;
 constexpr std::int64_t kSpreadTimelines = 20;  // with the first, no more than RecordLimits keeps
 constexpr std::int64_t kTimelineEvery = 100;   // where nobody knows how long it will take

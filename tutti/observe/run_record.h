@@ -11,6 +11,9 @@
 
 namespace tutti::observe {
 
+/// Of report/README.md: it changes when the meaning of a field does.
+inline constexpr int kFormat = 1;
+
 /// A part of a step. Times here and below are milliseconds on one clock of all ranks; their zero is anybody's.
 struct Phase {
   std::string
@@ -95,7 +98,7 @@ class RunRecord {
   /// bytes that are no UTF-8, which become the sign for that, and numbers that are none, which become null.
   void set(const std::string& field, nlohmann::json value);
 
-  /// Takes a moment (some ms); dump() of it does not throw.
+  /// Takes a moment: 10 ms with 4 ranks, 60 with 64. Its dump() does not throw.
   nlohmann::json to_json() const;
 
  private:

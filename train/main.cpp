@@ -3,6 +3,7 @@
 //
 //   tutti-train train FOLDER plain|live|json new|resume
 //   tutti-train generate FOLDER PROMPT LENGTH TEMPERATURE TOP_K SEED
+//   tutti-train logits FOLDER    those of standard input, as float32, for comparing
 
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "train/files.h"
 #include "train/interrupt.h"
 #include "train/job.h"
 #include "train/model_config.h"
@@ -34,25 +36,42 @@ int train_mode(const Arguments& arguments) {
                                                     : Display::plain});
 }
 
-int generate_mode(const Arguments& arguments) {
-  const auto& folder = arguments[1];
+Gpt load_model(const std::string& folder) {
   Gpt model(tutti::value_or_throw(read_model_config(folder)), 0);
   NamedTensors tensors;
   for (const auto& item : model->named_parameters()) {
     tensors.emplace_back(item.key(), item.value());
   }
   tutti::throw_if_failed(load_weights(folder, tensors));
+  return model;
+}
+
+int write(std::string_view bytes) {
+  std::fwrite(bytes.data(), 1, bytes.size(), stdout);
+  if (std::fflush(stdout) == 0) {
+    return 0;
+  }
+  std::fputs("cannot write to standard output\n", stderr);
+  return 1;
+}
+
+int generate_mode(const Arguments& arguments) {
+  auto model = load_model(arguments[1]);
   const auto& prompt = arguments[2];
-  const bool terminal = ::isatty(STDOUT_FILENO) == 1;
-  std::fputs(prompt.c_str(), stdout);
-  const auto text = sample(model, prompt,
-                           {.length = std::atoll(arguments[3].c_str()),
-                            .temperature = std::atof(arguments[4].c_str()),
-                            .top_k = std::atoll(arguments[5].c_str()),
-                            .seed = std::strtoull(arguments[6].c_str(), nullptr, 10)});
-  const auto shown = terminal ? printable(text) + "\n" : text;
-  std::fwrite(shown.data(), 1, shown.size(), stdout);
-  return std::fflush(stdout) == 0 ? 0 : 1;
+  const auto text = prompt + sample(model, prompt,
+                                    {.length = std::atoll(arguments[3].c_str()),
+                                     .temperature = std::atof(arguments[4].c_str()),
+                                     .top_k = std::atoll(arguments[5].c_str()),
+                                     .seed = std::strtoull(arguments[6].c_str(), nullptr, 10)});
+  return write(::isatty(STDOUT_FILENO) == 1 ? printable(text) + "\n" : text);
+}
+
+int logits_mode(const Arguments& arguments) {
+  auto model = load_model(arguments[1]);
+  const auto text = tutti::value_or_throw(read_to_end(STDIN_FILENO, "standard input"));
+  const torch::NoGradGuard no_grad;
+  const auto logits = model->forward(tokens_of(text)).contiguous();
+  return write({static_cast<const char*>(logits.data_ptr()), logits.nbytes()});
 }
 
 }  // namespace
@@ -65,6 +84,9 @@ int main(int count, char** values) {
     }
     if (arguments.size() == 7 && arguments[0] == "generate") {
       return generate_mode(arguments);
+    }
+    if (arguments.size() == 2 && arguments[0] == "logits") {
+      return logits_mode(arguments);
     }
     std::fputs("this is a part of `tutti train` and `tutti generate`: call those\n", stderr);
     return 2;

@@ -5,13 +5,6 @@
 namespace tutti::train {
 namespace {
 
-torch::Tensor tokens_of(std::string_view text) {
-  const auto tokens = torch::empty({1, static_cast<std::int64_t>(text.size())}, torch::kLong);
-  std::transform(text.begin(), text.end(), tokens.data_ptr<std::int64_t>(),
-                 [](char letter) { return static_cast<unsigned char>(letter); });
-  return tokens;
-}
-
 char draw(torch::Tensor logits, const SampleOptions& options, at::Generator& generator) {
   if (options.temperature <= 0) {
     return static_cast<char>(logits.argmax().item<std::int64_t>());
@@ -25,6 +18,13 @@ char draw(torch::Tensor logits, const SampleOptions& options, at::Generator& gen
 }
 
 }  // namespace
+
+torch::Tensor tokens_of(std::string_view text) {
+  const auto tokens = torch::empty({1, static_cast<std::int64_t>(text.size())}, torch::kLong);
+  std::transform(text.begin(), text.end(), tokens.data_ptr<std::int64_t>(),
+                 [](char letter) { return static_cast<unsigned char>(letter); });
+  return tokens;
+}
 
 std::string sample(Gpt& model, std::string_view prompt, const SampleOptions& options,
                    const std::function<void(char)>& each) {

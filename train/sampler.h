@@ -9,6 +9,9 @@
 
 namespace tutti::train {
 
+/// A text as the model takes it, [1, length].
+torch::Tensor tokens_of(std::string_view text);
+
 struct SampleOptions {
   std::int64_t length = 200;  ///< bytes, beside the prompt's
   double temperature = 0.8;   ///< 0: always the likeliest byte

@@ -20,7 +20,7 @@ ninja = ninja -C $(1) -j $(JOBS)
 # What was tuned on this machine is not what is tested.
 ctest = TUTTI_TUNING=off ctest --test-dir $(1) --output-on-failure -j $(TEST_JOBS)
 
-.PHONY: build run test python-test low sanitize soak bench fuzz fuzz-short fuzz-build check format install clean help
+.PHONY: build run test python-test low sanitize soak bench compat fuzz fuzz-short fuzz-build check format install clean help
 
 build: ## build everything into build/
 	@tools/setup build torch report
@@ -75,6 +75,12 @@ bench: ## collectives beside Gloo, Open MPI, MPICH, Intel MPI, oneCCL and a bare
 	bench/compare $(BENCH)
 	@tools/python_package
 	bench/compare_steps $(STEPS)
+
+compat: ## weights to and from Hugging Face's transformers, with equal logits
+	@tools/setup build torch compat
+	@tools/configure release
+	@$(call ninja,build) --quiet tutti tutti_train_program
+	train/compare_transformers
 
 fuzz-build:
 	@tools/setup build fuzz

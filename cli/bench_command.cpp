@@ -1,18 +1,11 @@
 #include "cli/bench_command.h"
 
-#include <unistd.h>
-
-#include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <filesystem>
-
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "cli/beside.h"
 #include "cli/parse.h"
 #include "cli/run_command.h"
-#include "tutti/base/environment.h"
 
 namespace tutti::cli {
 namespace {
@@ -29,39 +22,8 @@ constexpr const char* kExamples =
     "the\n"
     "whole input (reduce_scatter, all_to_all, scatter). Bus bandwidth is counted as NCCL's tests do.";
 
-/// The program that measures lies beside the tool, or, installed, among the programs that users do not call.
-Result<std::string> find_program() {
-  std::error_code error;
-  const auto tool = std::filesystem::read_symlink("/proc/self/exe", error);
-  for (const auto& candidate :
-       {tool.parent_path() / "tutti-bench", tool.parent_path().parent_path() / "libexec" / "tutti" / "tutti-bench"}) {
-    if (std::filesystem::exists(candidate, error)) {
-      return candidate.string();
-    }
-  }
-  return Error{Code::not_found,
-               fmt::format("the program that measures, tutti-bench, is not beside {}: build or install "
-                           "it (it needs LibTorch)",
-                           tool.string())};
-}
-
 constexpr const char* kSizes = "8,4Ki,64Ki,1Mi,25Mi";
 constexpr const char* kTunedSizes = "8,64,512,4Ki,16Ki,64Ki,256Ki,1Mi,4Mi,25Mi";
-
-/// Whether a launcher started this process as one of several ranks: then there are no others to be started.
-bool is_rank() {
-  const auto environment = read_environment();
-  return environment && environment.value().launcher != Launcher::none;
-}
-
-int become(std::vector<std::string>& command) {
-  std::vector<char*> words;
-  std::transform(command.begin(), command.end(), std::back_inserter(words),
-                 [](std::string& word) { return word.data(); });
-  words.push_back(nullptr);
-  ::execv(words[0], words.data());
-  return complain("tutti bench", fmt::format("cannot run {}: {}", command[0], std::strerror(errno)));
-}
 
 /// What --links is told.
 struct Links {
@@ -144,7 +106,7 @@ int bench_command(const std::vector<std::string>& arguments) {
   if (const int end = parse(app, "tutti bench", arguments); end >= 0) {
     return end;
   }
-  auto program = find_program();
+  auto program = find_beside("tutti-bench");
   if (!program) {
     return complain("tutti bench", program.error().message);
   }
@@ -179,7 +141,7 @@ int bench_command(const std::vector<std::string>& arguments) {
     command = links_command(links, program.value(), json);
   }
   if (is_rank()) {
-    return become(command);
+    return become("tutti bench", std::move(command));
   }
   const auto checked = check_run_arguments(run, std::move(command));
   return checked ? run_command(checked.value()) : complain("tutti bench", checked.error().message);

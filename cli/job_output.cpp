@@ -96,7 +96,7 @@ void JobOutput::bytes(Rank rank, Stream stream, std::string_view bytes) {
     print(from, line, text);
   });
   if (!options_.quiet) {
-    writer_.push(target(stream), std::move(text));
+    writer_.push(target(stream), options_.live ? std::string(bytes) : std::move(text));
   }
 }
 
@@ -107,7 +107,7 @@ void JobOutput::end(Rank rank, Stream stream) {
     from.tail.add(line.text);
     print(from, line, text);
   });
-  if (!options_.quiet) {
+  if (!options_.quiet && !options_.live) {
     writer_.push(target(stream), std::move(text));
   }
 }
@@ -121,7 +121,10 @@ void JobOutput::print(const Source& source, const Line& line, std::string& text)
   text += '\n';
 }
 
-void JobOutput::say(std::string_view line) { writer_.push(STDERR_FILENO, fmt::format("{}\n", line)); }
+void JobOutput::say(std::string_view line) {
+  // What a rank draws is a line without its end: this one takes its place.
+  writer_.push(STDERR_FILENO, fmt::format("{}{}\n", options_.live ? "\r\x1b[K" : "", line));
+}
 
 std::vector<std::string> JobOutput::last_lines(Rank rank) const {
   auto lines = source(rank, Stream::err).tail.lines();

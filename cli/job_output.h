@@ -16,6 +16,7 @@ namespace tutti::cli {
 /// How ranks' output is shown.
 struct OutputOptions {
   bool prefix = true;
+  bool live = false;        ///< bytes as they come, not whole lines: one rank draws on the terminal
   bool quiet = false;       ///< print nothing of the ranks; verdicts show what matters
   bool colour_out = false;  ///< the target is a terminal and the user did not say NO_COLOR
   bool colour_err = false;

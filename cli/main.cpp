@@ -18,6 +18,7 @@
 #include "cli/plan_command.h"
 #include "cli/report_command.h"
 #include "cli/run_command.h"
+#include "cli/train_command.h"
 #include "cli/verify_command.h"
 #include "tutti/version.h"
 
@@ -71,6 +72,8 @@ struct Command {
 
 constexpr Command kCommands[] = {
     {"run", "run a program as the ranks of a job", run},
+    {"train", "train a byte-level GPT on text, over ranks that it starts", tutti::cli::train_command},
+    {"generate", "write on where a prompt ends, with what was trained", tutti::cli::generate_command},
     {"bench", "measure collectives", tutti::cli::bench_command},
     {"verify", "compare what ranks compute with what one process does", tutti::cli::verify_command},
     {"plan", "show, prove and price the plans of collectives", tutti::cli::plan_command},
@@ -85,12 +88,12 @@ void print_help(std::FILE* file) {
              tutti::kVersion);
   for (const Command& command : kCommands) {
     if (command.what != nullptr) {
-      fmt::print(file, "  {:<8}{}\n", command.name, command.what);
+      fmt::print(file, "  {:<10}{}\n", command.name, command.what);
     }
   }
   fmt::print(file,
              "\n  tutti COMMAND --help explains one; tutti --version tells the version.\n\n"
-             "Example:\n  tutti run -n 2 -- ./program\n");
+             "Examples:\n  tutti train\n  tutti run -n 2 -- ./program\n");
 }
 
 /// A program that was started with a standard stream closed would find its pipes there.

@@ -44,9 +44,9 @@ class WriterSink : public spdlog::sinks::base_sink<std::mutex> {
   Writer& writer_;
 };
 
-Log make_writer_log(Writer& writer) {
+Log make_writer_log(const std::string& name, Writer& writer) {
   const auto environment = read_environment();
-  auto log = std::make_shared<spdlog::logger>("tutti run", std::make_shared<WriterSink>(writer));
+  auto log = std::make_shared<spdlog::logger>(name, std::make_shared<WriterSink>(writer));
   log->set_level(spdlog::level::from_str(environment ? environment.value().log_level : "warning"));
   log->set_pattern("%n: %l: %v");
   return log;
@@ -94,7 +94,7 @@ Result<Stage> set_stage(const RunOptions& options, const rendezvous::Address& ad
   if (!secret_file) {
     return secret_file.error();
   }
-  Log log = make_writer_log(*writer.value());
+  Log log = make_writer_log(options.supervisor.name, *writer.value());
   auto server = rendezvous::Server::start(
       {.world_size = options.world_size, .listen = {address}, .secret = secret.value(), .log = log});
   if (!server) {
@@ -108,8 +108,8 @@ Result<Stage> set_stage(const RunOptions& options, const rendezvous::Address& ad
                .server = std::move(server).value()};
 }
 
-int complain(const Error& error) {
-  std::fputs(fmt::format("tutti run: {}\n", error.message).c_str(), stderr);
+int complain(const RunOptions& options, const Error& error) {
+  std::fputs(fmt::format("{}: {}\n", options.supervisor.name, error.message).c_str(), stderr);
   return 1;
 }
 
@@ -187,11 +187,11 @@ int supervise(const RunOptions& options, Guarded guarded) {
       .mask = guarded.original_mask, .ignored = guarded.original_ignored, .descriptors = raise_descriptor_limit()};
   const auto address = store_address(options);
   if (!address) {
-    return complain(address.error());
+    return complain(options, address.error());
   }
   auto stage = set_stage(options, address.value());
   if (!stage) {
-    return complain(stage.error());
+    return complain(options, stage.error());
   }
   Supervisor::Options supervisor_options = options.supervisor;
   supervisor_options.store_log = stage.value().log;
@@ -199,7 +199,7 @@ int supervise(const RunOptions& options, Guarded guarded) {
   Supervisor supervisor(supervisor_options, std::move(guarded), stage.value().loop, *stage.value().writer,
                         *stage.value().server);
   if (const Status added = add_runners(supervisor, options, stage.value(), inheritance); !added) {
-    return complain(added.error());
+    return complain(options, added.error());
   }
   return supervisor.run();
 }
@@ -207,7 +207,7 @@ int supervise(const RunOptions& options, Guarded guarded) {
 }  // namespace
 
 int run_command(const RunOptions& options) {
-  return run_guarded("tutti run", [&](Guarded guarded) { return supervise(options, std::move(guarded)); });
+  return run_guarded(options.supervisor.name, [&](Guarded guarded) { return supervise(options, std::move(guarded)); });
 }
 
 }  // namespace tutti::cli

@@ -45,7 +45,7 @@ Supervisor::~Supervisor() {
 
 int Supervisor::run() {
   if (const Status logs = output_.open_logs(); !logs) {
-    output_.say("tutti run: " + logs.error().message);
+    say(logs.error().message);
     writer_.flush(Deadline::after(kKillWait));
     return 1;
   }
@@ -102,8 +102,8 @@ void Supervisor::obey(int signal) {
     impatient_ = true;
     kill_now();
   } else {
-    output_.say(signal == SIGINT ? std::string("tutti run: stopping; press Ctrl-C again to end at once")
-                                 : "tutti run: stopping on " + signal_text(signal));
+    say(signal == SIGINT ? std::string("stopping; press Ctrl-C again to end at once")
+                         : "stopping on " + signal_text(signal));
     stop(signal == SIGINT ? SIGINT : SIGTERM, code);
   }
 }
@@ -113,16 +113,16 @@ void Supervisor::on_writer() {
     const std::string path = output_.log_path(broken.fd);
     if (!path.empty()) {
       output_lost_ = true;
-      output_.say(fmt::format("tutti run: cannot write '{}' any more: {}", path, std::strerror(broken.error)));
+      say(fmt::format("cannot write '{}' any more: {}", path, std::strerror(broken.error)));
     } else if (broken.fd == STDOUT_FILENO && phase_ == Phase::running && broken.error == EPIPE) {
       code_ = 128 + SIGPIPE;
-      output_.say(fmt::format("tutti run: nobody reads the standard output any more{}", over() ? "" : "; stopping"));
+      say(fmt::format("nobody reads the standard output any more{}", over() ? "" : "; stopping"));
       if (!over()) {
         stop(SIGTERM, code_);
       }
     } else if (broken.error != EPIPE) {
       output_lost_ = true;
-      output_.say(fmt::format("tutti run: cannot write to standard output any more: {}", std::strerror(broken.error)));
+      say(fmt::format("cannot write to standard output any more: {}", std::strerror(broken.error)));
     }
   }
   if (!writer_.full()) {
@@ -134,8 +134,7 @@ void Supervisor::on_deadline() {
   if (job_limit_.expired()) {
     job_limit_ = Deadline::never();
     if (phase_ == Phase::running || phase_ == Phase::settling) {
-      output_.say(fmt::format("tutti run: the job took longer than the {} s of --timeout; stopping",
-                              options_.timeout->count()));
+      say(fmt::format("the job took longer than the {} s of --timeout; stopping", options_.timeout->count()));
       stop(SIGTERM, kTimedOut);
     }
   }
@@ -243,6 +242,8 @@ void Supervisor::runner_failed(Rank share_first, const std::string& sentence, in
   stop(SIGTERM, code);
 }
 
-void Supervisor::runner_says(const std::string& line) { output_.say("tutti run: " + line); }
+void Supervisor::runner_says(const std::string& line) { say(line); }
+
+void Supervisor::say(const std::string& sentence) { output_.say(options_.name + ": " + sentence); }
 
 }  // namespace tutti::cli

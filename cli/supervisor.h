@@ -25,7 +25,9 @@ class Supervisor : public RankListener {
  public:
   using Seconds = std::chrono::duration<double>;
   struct Options {
+    std::string name = "tutti run";  ///< begins its own lines
     int world_size = 1;
+    bool ranks_explain = false;  ///< one that exits with a code has said why: no verdict
     Seconds grace{5};
     std::optional<Seconds> timeout = std::nullopt;
     OutputOptions output = {};
@@ -58,6 +60,7 @@ class Supervisor : public RankListener {
   static constexpr std::chrono::seconds kKillWait{1};
 
   Status watch_everything();
+  void say(const std::string& sentence);
   void on_orders();
   void on_writer();
   void on_deadline();

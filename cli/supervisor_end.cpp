@@ -1,4 +1,5 @@
 // The end of a job: no process is left, all output is shown, and the verdict comes last.
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,7 +20,7 @@ void Supervisor::finish() {
   const bool clean =
       end_descendants(Deadline::after(kKillWait), [this](pid_t pid, int status) { runners_.child_ended(pid, status); });
   if (!clean) {
-    output_.say("tutti run: some processes have not ended yet; the kernel will end them when it can");
+    say("some processes have not ended yet; the kernel will end them when it can");
   }
   runners_.no_more_output();
   const bool shown = drain();
@@ -83,12 +84,12 @@ bool Supervisor::drain() {
 
 void Supervisor::print_verdict() {
   if (!failure_.empty()) {
-    output_.say("tutti run: " + failure_);
+    say(failure_);
   }
-  if (!inquest_.blamed()) {
+  if (!inquest_.blamed() || (options_.ranks_explain && WIFEXITED(inquest_.blamed()->status))) {
     return;
   }
-  output_.say("tutti run: " + inquest_.verdict());
+  say(inquest_.verdict());
   for (const std::string& line : output_.last_lines(inquest_.blamed()->rank)) {
     output_.say("  | " + line);
   }

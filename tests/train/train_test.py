@@ -1,0 +1,275 @@
+"""`tutti train` and `tutti generate` as a user calls them: whole runs, bad input, Ctrl-C, a full disk."""
+
+import argparse
+import json
+import os
+import pty
+import re
+import select
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+ARGUMENTS = None
+# A model whose steps take milliseconds.
+SMALL = ["--layers", "1", "--heads", "2", "--width", "32", "--context", "32", "--batch-tokens", "768"]
+FILES = ["config.json", "model.safetensors", "optimizer.pt", "position.json", "run.json", "train.json"]
+
+
+class Trained(unittest.TestCase):
+    def setUp(self):
+        self.folder = Path(tempfile.mkdtemp(prefix="tutti-train-"))
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        self.text = self.folder / "text.txt"
+        self.text.write_text("".join(f"line {i} of a text; half of {i} is {i // 2}.\n" for i in range(2000)))
+
+    def tutti(self, *words, code=0, data=None):
+        done = subprocess.run([ARGUMENTS.tool, *map(str, words)], cwd=self.folder, input=data, capture_output=True,
+                              timeout=200, check=False)
+        out, err = done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
+        self.assertEqual(done.returncode, code, f"{words}\n{out}\n{err}")
+        return out, err
+
+    def train(self, *words, **more):
+        return self.tutti("train", "--data", self.text, *SMALL, *words, **more)
+
+    def complaint(self, *words, data=None):
+        """The one sentence that ends it before anything starts."""
+        out, err = self.tutti("train", *words, code=2, data=data)
+        self.assertEqual(out, "")
+        self.assertEqual(err.count("\n"), 1, err)
+        self.assertTrue(err.startswith("tutti train: "), err)
+        return err
+
+    def weights(self, run):
+        return (self.folder / run / "model.safetensors").read_bytes()
+
+
+class WholeRuns(Trained):
+    def test_leaves_everything_and_tells(self):
+        out, _ = self.train("-n", "2", "--steps", "20", "--evaluation-interval", "7")
+        for file in FILES:
+            self.assertTrue((self.folder / "runs/train" / file).is_file(), file)
+        self.assertIn("2 ranks, 20 steps of 768 tokens, into runs/train\n", out)
+        self.assertIn("step 20/20  loss ", out)
+        self.assertIn("What it writes:", out)
+        self.assertIn(" bits per byte)", out)
+        self.assertNotIn("\r", out)
+        run = json.loads((self.folder / "runs/train/run.json").read_text())
+        self.assertEqual(run["steps"]["step"], list(range(1, 21)))
+        self.assertEqual(run["evaluation"]["step"], [7, 14, 20])
+        self.assertEqual((run["ranks"], run["status"]), (2, "finished"))
+        self.assertTrue(all(len(one["ranks"]) == 2 for one in run["timelines"]))
+        self.assertFalse((self.folder / "runs/train/saving").exists())
+
+    def test_a_second_run_gets_a_folder_of_its_own(self):
+        self.train("--steps", "2")
+        first = self.weights("runs/train")
+        out, _ = self.train("--steps", "3")
+        self.assertIn("runs/train has a run in it; this one goes to runs/train-2\n", out)
+        self.assertEqual(self.weights("runs/train"), first)
+        out, _ = self.tutti("train", "--config", "runs/train-2/train.json", "--steps", "4")
+        self.assertIn("into runs/train-3\n", out)
+        self.assertEqual(json.loads((self.folder / "runs/train-3/train.json").read_text())["steps"], 4)
+
+    def test_json_lines(self):
+        out, _ = self.train("--steps", "5", "--json")
+        lines = [json.loads(line) for line in out.splitlines()]
+        self.assertEqual([line["step"] for line in lines[:5]], [1, 2, 3, 4, 5])
+        self.assertEqual(lines[5]["summary"]["status"], "finished")
+        self.assertEqual(lines[5]["summary"]["loss"], lines[4]["loss"])
+        self.assertEqual(len(lines), 6)
+
+    def test_standard_input_is_kept_for_later(self):
+        self.tutti("train", "--data", "-", *SMALL, "--steps", "2", data=self.text.read_bytes())
+        self.assertEqual((self.folder / "runs/train/input.txt").read_bytes(), self.text.read_bytes())
+        self.tutti("train", "--config", "runs/train/train.json", "--resume", "--steps", "4")
+
+    def test_all_that_can_be_switched_on(self):
+        out, _ = self.train("-n", "2", "--steps", "6", "--accumulation", "2", "--optimizer", "lamb", "--precision",
+                            "bfloat16", "--hook", "bf16", "--batch-scaling", "square_root", "--clip", "0",
+                            "--save-interval", "4", "--no-record")
+        self.assertIn("step 6/6", out)
+        self.assertFalse((self.folder / "runs/train/run.json").exists())
+
+    def test_weights_of_another_run_to_begin_with(self):
+        self.train("--steps", "2")
+        out, _ = self.tutti("train", "--data", self.text, "--batch-tokens", "768", "--weights", "runs/train", "--steps",
+                            "1", "--learning-rate", "1e-9", "--name", "second", "--sample-length", "0")
+        self.assertIn("22.0k parameters", out)
+        self.assertNotIn("What it writes", out)
+
+    def test_reproducible_on_any_number_of_ranks(self):
+        losses = {}
+        for ranks in (1, 2, 3):
+            out, _ = self.train("-n", ranks, "--steps", "12", "--reproducible", "--json", "--out", f"runs/{ranks}")
+            losses[ranks] = [(line.get("loss"), line.get("evaluation_loss"), line.get("gradient_norm"))
+                             for line in map(json.loads, out.splitlines()) if "step" in line]
+        for ranks in (2, 3):
+            self.assertEqual(losses[ranks], losses[1])
+            self.assertEqual(self.weights(f"runs/{ranks}"), self.weights("runs/1"))
+
+
+class Generating(Trained):
+    def test_writes_on(self):
+        self.train("--steps", "5")
+        words = ("generate", "--prompt", "line 1", "--length", "50")
+        first, _ = self.tutti(*words)
+        self.assertTrue(first.startswith("line 1"))
+        self.assertEqual(self.tutti(*words, "--seed", "1")[0], first)
+        self.assertNotEqual(self.tutti(*words, "--seed", "2")[0], first)
+        likeliest = self.tutti(*words, "runs/train", "--temperature", "0")[0]
+        self.assertEqual(self.tutti(*words, "runs/train", "--top-k", "1", "--seed", "3")[0], likeliest)
+        self.assertEqual(self.tutti("generate", "--length", "0", "--prompt", "")[0], "")
+
+    def test_without_weights(self):
+        _, err = self.tutti("generate", code=2)
+        self.assertIn("there is no run in runs/", err)
+        _, err = self.tutti("generate", "nowhere", code=1)
+        self.assertEqual(err, "tutti generate: nowhere/config.json: cannot read: No such file or directory\n")
+
+
+class BadInput(Trained):
+    def test_data(self):
+        (self.folder / "empty").write_bytes(b"")
+        (self.folder / "short").write_bytes(b"short")
+        (self.folder / "void").mkdir()
+        self.assertIn("nothing-here: cannot read: No such file", self.complaint("--data", "nothing-here"))
+        self.assertIn("empty: is empty", self.complaint("--data", "empty"))
+        self.assertIn("the data has 6 bytes, and a context of 128 needs 129", self.complaint("--data", "short"))
+        self.assertIn("no text in this folder", self.complaint("--data", "void"))
+        self.assertIn("standard input: is empty", self.complaint("--data", "-", data=b""))
+
+    def test_settings(self):
+        data = ("--data", self.text)
+        self.assertIn("mesh dp=3 needs at least 3 ranks", self.complaint(*data, "--mesh", "dp=3", "-n", "2"))
+        self.assertIn("not along tp", self.complaint(*data, "--mesh", "tp=2"))
+        self.assertIn("did you mean 'nano'?", self.complaint(*data, "--preset", "nanno"))
+        self.assertIn("768 or 1024 would fit", self.complaint(*data, "--batch-tokens", "1000", "-n", "2"))
+        self.assertIn("did you mean '--steps'?", self.complaint(*data, "--step", "7"))
+        self.assertFalse((self.folder / "runs").exists())
+
+    def test_folders(self):
+        data = ("--data", self.text)
+        (self.folder / "file").write_text("")
+        self.assertIn("file/run: cannot make the folder", self.complaint(*data, "--out", "file/run"))
+        self.assertIn("elsewhere/train.json: cannot read", self.complaint("--out", "elsewhere", "--resume"))
+        self.train("--steps", "2")
+        self.assertIn("has made all of its 2 steps", self.complaint("--config", "runs/train/train.json", "--resume"))
+        self.assertIn("another size", self.complaint("--resume", "--steps", "4", "--layers", "2"))
+        self.text.write_text("changed " * 1000)
+        self.assertIn("when the position was saved", self.complaint("--resume", "--steps", "4"))
+
+
+class Terminal:
+    """The tool on a terminal of its own."""
+
+    def __init__(self, command, folder, columns=100):
+        self.seen = b""
+        self.pid, self.master = pty.fork()
+        if self.pid == 0:
+            os.chdir(folder)
+            os.environ.update(TERM="xterm", LC_ALL="C.UTF-8")
+            os.execv(command[0], command)
+        self.resize(columns)
+
+    def resize(self, columns):
+        import fcntl
+        import termios
+
+        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+
+    def read_until(self, pattern, seconds=60):
+        end = time.monotonic() + seconds
+        while not re.search(pattern, self.seen):
+            if time.monotonic() > end:
+                raise AssertionError(f"no {pattern} in {self.seen!r}")
+            self.read()
+
+    def read(self):
+        if select.select([self.master], [], [], 1)[0]:
+            try:
+                self.seen += os.read(self.master, 65536) or b""
+            except OSError:
+                return False
+        return True
+
+    def press(self, keys):
+        os.write(self.master, keys)
+
+    def wait(self):
+        while self.read():
+            pass
+        os.close(self.master)
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+
+class Interrupted(Trained):
+    def command(self, *words):
+        return [ARGUMENTS.tool, "train", "--data", str(self.text), *SMALL, "-n", "2", *words]
+
+    def test_live_line_and_control_c(self):
+        terminal = Terminal(self.command("--steps", "3000", "--name", "cut"), self.folder)
+        terminal.read_until(rb"\r\x1b\[K[^\r]* \d{3}/3000  loss [^\r]*\r")
+        terminal.resize(40)
+        time.sleep(0.5)
+        terminal.press(b"\x03")
+        self.assertEqual(terminal.wait(), 130)
+        said = terminal.seen.decode(errors="replace")
+        self.assertIn("stopping; press Ctrl-C again to end at once", said)
+        self.assertRegex(said, r"stopped after step \d+ of 3000; to go on: tutti train --config runs/cut/train.json --resume")
+        lines = [line for line in said.replace("\x1b[K", "").split("\r") if "/3000" in line and "stopped" not in line]
+        self.assertTrue(all(len(line.rstrip("\n")) <= 100 for line in lines))
+        self.assertLess(min(map(len, lines[-3:])), 40)
+        self.assertEqual(json.loads((self.folder / "runs/cut/run.json").read_text())["status"], "interrupted")
+
+    def test_going_on_is_as_if_nothing_had_been(self):
+        self.train("-n", "2", "--steps", "400", "--out", "runs/whole", "--reproducible")
+        started = subprocess.Popen(self.command("--steps", "400", "--out", "runs/cut", "--reproducible", "--json"),
+                                   cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        for _ in range(5):
+            started.stdout.readline()
+        started.send_signal(signal.SIGTERM)
+        out, err = started.communicate(timeout=60)
+        self.assertEqual(started.returncode, 143, err)
+        self.assertEqual(json.loads(out.splitlines()[-1])["summary"]["status"], "interrupted")
+        position = json.loads((self.folder / "runs/cut/position.json").read_text())
+        self.assertLess(position["step"], 400)
+        self.tutti("train", "--config", "runs/cut/train.json", "--resume", "-n", "3")
+        self.assertEqual(self.weights("runs/cut"), self.weights("runs/whole"))
+        self.assertEqual(json.loads((self.folder / "runs/cut/position.json").read_text())["step"], 400)
+
+
+class FullDisk(Trained):
+    def setUp(self):
+        super().setUp()
+        self.disk = self.folder / "disk"
+        self.disk.mkdir()
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=600k", "none", str(self.disk)],
+                                 capture_output=True, check=False)
+        if mounted.returncode != 0:
+            self.skipTest("a small file system cannot be mounted here")
+        self.addCleanup(subprocess.run, ["umount", str(self.disk)], check=False)
+
+    def test_a_sentence_and_the_old_files(self):
+        self.train("--steps", "2", "--out", self.disk / "run", "--no-record")
+        before = {file.name: file.read_bytes() for file in (self.disk / "run").iterdir()}
+        (self.disk / "other").write_bytes(b"x" * 150_000)
+        _, err = self.train("--steps", "3", "--out", self.disk / "run", "--no-record", code=1)
+        self.assertRegex(err, r"tutti train: .*: No space left on device")
+        after = {file.name: file.read_bytes() for file in (self.disk / "run").iterdir()}
+        del before["train.json"], after["train.json"]
+        self.assertEqual(after, before)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--tool", required=True)
+    ARGUMENTS, rest = parser.parse_known_args()
+    unittest.main(argv=[sys.argv[0], *rest], verbosity=2)

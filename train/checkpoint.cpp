@@ -1,0 +1,80 @@
+#include "train/checkpoint.h"
+
+#include <array>
+#include <exception>
+#include <filesystem>
+#include <sstream>
+
+#include <fmt/format.h>
+#include <torch/serialize/archive.h>
+
+#include "train/model_config.h"
+#include "train/position_file.h"
+#include "tutti/base/whole_file.h"
+
+namespace tutti::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kOptimizer = "optimizer.pt";
+/// In the order in which they take their places: the position, which all others must be there for, last.
+constexpr std::array kFiles{"model.safetensors", "config.json", kOptimizer, "position.json"};
+
+std::string state_of(torch::optim::Optimizer& optimizer) {
+  torch::serialize::OutputArchive archive;
+  optimizer.save(archive);
+  std::ostringstream stream;
+  archive.save_to(stream);
+  return std::move(stream).str();
+}
+
+Status write_all(const std::string& folder, const Checkpoint& checkpoint) {
+  if (auto saved = save_weights(folder, checkpoint.weights); !saved) {
+    return saved;
+  }
+  const auto write = [&](const char* name, const std::string& text) { return write_whole(folder + "/" + name, text); };
+  for (const auto& written :
+       {write("config.json", model_config_text(checkpoint.size)), write(kOptimizer, state_of(checkpoint.optimizer)),
+        write("position.json", position_text(checkpoint.position))}) {
+    if (!written) {
+      return written;
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Status save_checkpoint(const std::string& folder, const Checkpoint& checkpoint) {
+  const auto fresh = folder + "/saving";
+  std::error_code error;
+  fs::remove_all(fresh, error);
+  auto written = write_all(fresh, checkpoint);
+  for (const auto* name : kFiles) {
+    if (written) {
+      fs::rename(fs::path(fresh) / name, fs::path(folder) / name, error);
+      written = error ? Status(Error{Code::system, fmt::format("{}/{}: cannot put the new one in its place: {}", folder,
+                                                               name, error.message())})
+                      : Status();
+    }
+  }
+  fs::remove_all(fresh, error);
+  return written;
+}
+
+Status load_optimizer(const std::string& folder, torch::optim::Optimizer& optimizer) {
+  const auto path = folder + "/" + kOptimizer;
+  try {
+    torch::serialize::InputArchive archive;
+    archive.load_from(path);
+    optimizer.load(archive);
+  } catch (const std::exception& error) {
+    const std::string why = error.what();
+    return Error{Code::invalid_argument,
+                 fmt::format("{}: is not the state of this optimizer: {}", path, why.substr(0, why.find('\n')))};
+  }
+  return {};
+}
+
+}  // namespace tutti::train

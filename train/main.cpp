@@ -1,0 +1,99 @@
+// What `tutti train` starts as every rank, and `tutti generate` becomes. Both check what the user typed; here it is
+// taken as it comes.
+//
+//   tutti-train train FOLDER plain|live|json new|resume
+//   tutti-train generate FOLDER PROMPT LENGTH TEMPERATURE TOP_K SEED
+//   tutti-train logits FOLDER    those of standard input, as float32, for comparing
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "train/files.h"
+#include "train/interrupt.h"
+#include "train/job.h"
+#include "train/model_config.h"
+#include "train/printable.h"
+#include "train/sampler.h"
+#include "train/weights.h"
+
+namespace {
+
+using Arguments = std::vector<std::string>;
+using namespace tutti::train;
+
+int train_mode(const Arguments& arguments) {
+  const Interrupt held_back;
+  const auto& shown = arguments[2];
+  const auto world = tutti::init();
+  return train(world, {.folder = arguments[1],
+                       .resume = arguments[3] == "resume",
+                       .display = shown == "live"   ? Display::live
+                                  : shown == "json" ? Display::json
+                                                    : Display::plain});
+}
+
+Gpt load_model(const std::string& folder) {
+  Gpt model(tutti::value_or_throw(read_model_config(folder)), 0);
+  NamedTensors tensors;
+  for (const auto& item : model->named_parameters()) {
+    tensors.emplace_back(item.key(), item.value());
+  }
+  tutti::throw_if_failed(load_weights(folder, tensors));
+  return model;
+}
+
+int write(std::string_view bytes) {
+  std::fwrite(bytes.data(), 1, bytes.size(), stdout);
+  if (std::fflush(stdout) == 0) {
+    return 0;
+  }
+  std::fputs("cannot write to standard output\n", stderr);
+  return 1;
+}
+
+int generate_mode(const Arguments& arguments) {
+  auto model = load_model(arguments[1]);
+  const auto& prompt = arguments[2];
+  const auto text = prompt + sample(model, prompt,
+                                    {.length = std::atoll(arguments[3].c_str()),
+                                     .temperature = std::atof(arguments[4].c_str()),
+                                     .top_k = std::atoll(arguments[5].c_str()),
+                                     .seed = std::strtoull(arguments[6].c_str(), nullptr, 10)});
+  return write(::isatty(STDOUT_FILENO) == 1 ? printable(text) + "\n" : text);
+}
+
+int logits_mode(const Arguments& arguments) {
+  auto model = load_model(arguments[1]);
+  const auto text = tutti::value_or_throw(read_to_end(STDIN_FILENO, "standard input"));
+  const torch::NoGradGuard no_grad;
+  const auto logits = model->forward(tokens_of(text)).contiguous();
+  return write({static_cast<const char*>(logits.data_ptr()), logits.nbytes()});
+}
+
+}  // namespace
+
+int main(int count, char** values) {
+  const Arguments arguments(values + 1, values + count);
+  try {
+    if (arguments.size() == 4 && arguments[0] == "train") {
+      return train_mode(arguments);
+    }
+    if (arguments.size() == 7 && arguments[0] == "generate") {
+      return generate_mode(arguments);
+    }
+    if (arguments.size() == 2 && arguments[0] == "logits") {
+      return logits_mode(arguments);
+    }
+    std::fputs("this is a part of `tutti train` and `tutti generate`: call those\n", stderr);
+    return 2;
+  } catch (const tutti::Exception& error) {
+    std::fprintf(stderr, "tutti %s: %s\n", arguments[0].c_str(), error.error().message.c_str());
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "tutti %s: %s\n", arguments[0].c_str(), error.what());
+  }
+  return 1;
+}

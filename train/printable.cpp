@@ -1,0 +1,52 @@
+#include "train/printable.h"
+
+#include <array>
+#include <cstdint>
+
+namespace tutti::train {
+namespace {
+
+constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
+
+/// Bytes of the letter at the beginning, or 0 where there is none.
+std::size_t letter_bytes(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const auto first = byte(0);
+  const std::size_t length = first < 0x80                    ? 1
+                             : first >= 0xC2 && first < 0xE0 ? 2
+                             : (first & 0xF0U) == 0xE0       ? 3
+                             : first >= 0xF0 && first < 0xF5 ? 4
+                                                             : 0;
+  if (length == 0 || length > text.size()) {
+    return 0;
+  }
+  std::uint32_t letter = length == 1 ? first : first & (0x7FU >> length);
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xC0U) != 0x80) {
+      return 0;
+    }
+    letter = letter << 6U | (byte(i) & 0x3FU);
+  }
+  constexpr std::array<std::uint32_t, 5> kLeast{0, 0, 0x80, 0x800, 0x10000};
+  const bool surrogate = letter >= 0xD800 && letter < 0xE000;
+  const bool control = (letter < 0x20 && letter != '\n' && letter != '\t') || (letter >= 0x7F && letter < 0xA0);
+  return letter < kLeast[length] || surrogate || control || letter > 0x10FFFF ? 0 : length;
+}
+
+}  // namespace
+
+std::string printable(std::string_view text) {
+  std::string shown;
+  while (!text.empty()) {
+    const auto bytes = letter_bytes(text);
+    if (bytes > 0) {
+      shown += text.substr(0, bytes);
+    } else {
+      shown += text[0] == '\0' ? std::string_view("\n\n") : kReplacement;
+    }
+    text.remove_prefix(bytes > 0 ? bytes : 1);
+  }
+  return shown;
+}
+
+}  // namespace tutti::train

@@ -27,11 +27,11 @@ build: ## build everything into build/
 	@tools/configure release
 	@$(call ninja,build)
 
-run: ## the main job: two ranks train a small network and prove the result
+run: ## the main job: train a small GPT on the text of this repository, over as many ranks as there are cores
 	@tools/setup build torch report
 	@tools/configure release
-	@$(call ninja,build) --quiet tutti average_by_hand
-	build/tutti run -n 2 -- build/examples/average_by_hand
+	@$(call ninja,build) --quiet tutti tutti_train_program
+	build/tutti train
 
 test: ## build everything and pass every test, with a short run of the fuzzers
 	@tools/setup build torch test mpi fuzz report browser

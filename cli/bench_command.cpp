@@ -10,7 +10,7 @@
 namespace tutti::cli {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kBenchExamples =
     "Examples:\n"
     "  tutti bench all_reduce -n 2 --sizes 8,4Ki,1Mi,25Mi\n"
     "  tutti bench all_gather -n 4 --dtype bfloat16 --memory symmetric --json\n"
@@ -102,7 +102,7 @@ int bench_command(const std::vector<std::string>& arguments) {
   app.add_option("--plot", plot, "Write bus bandwidth over size as an SVG to this file");
   Links links;
   declare_links(app, links);
-  app.footer(kExamples);
+  app.footer(kBenchExamples);
   if (const int end = parse(app, "tutti bench", arguments); end >= 0) {
     return end;
   }

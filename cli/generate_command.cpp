@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kExamples =
+constexpr const char* kGenerateExamples =
     "Examples:\n"
     "  tutti generate --prompt '/// ' --length 500\n"
     "  tutti generate runs/larger --temperature 0.5 --top-k 20 --seed 3";
@@ -50,7 +50,7 @@ int generate_command(const std::vector<std::string>& arguments) {
       ->check(CLI::Range(0.0, 100.0));
   app.add_option("--top-k", top_k, "Only the so many likeliest bytes (0: all)")->check(CLI::Range(0, 256));
   app.add_option("--seed", seed, "What chance is drawn from (1)");
-  app.footer(kExamples);
+  app.footer(kGenerateExamples);
   if (const int end = parse(app, kName, arguments); end >= 0) {
     return end;
   }

@@ -18,7 +18,7 @@ namespace {
 constexpr int kFailed = 1;
 constexpr const char* kPage = "report.html";
 
-constexpr const char* kExamples =
+constexpr const char* kReportExamples =
     "Examples:\n"
     "  tutti report runs/nano                          the page of one run, into runs/nano/report.html\n"
     "  tutti report runs/dp2 runs/dp4 --out both.html  two runs on one page: their curves lie over each other\n"
@@ -75,7 +75,7 @@ int report_command(const std::vector<std::string>& arguments) {
   app.add_option("runs", typed.runs, "Folders of runs, or their run.json")->required();
   auto* out = app.add_option("--out", typed.out, "The page; else report.html, in the folder of the run when it is one");
   app.add_option("--trace", typed.trace, "Write no page, but the recorded steps of one run as a trace")->excludes(out);
-  app.footer(kExamples);
+  app.footer(kReportExamples);
   if (const int end = parse(app, "tutti report", arguments); end >= 0) {
     return end;
   }

@@ -16,7 +16,7 @@
 namespace tutti::cli {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kVerifyExamples =
     "Examples:\n"
     "  tutti verify -n 4 -- ./train --check     four ranks against one process\n"
     "  tutti verify -n 2 --json -- ./train --check | tail -n 1 | jq '.[0].findings'\n"
@@ -93,7 +93,7 @@ int verify_command(const std::vector<std::string>& arguments) {
   bool json = false;
   declare_run_options(app, typed);
   app.add_flag("--json", json, "Print the reports as an array, on the last line");
-  app.footer(kExamples);
+  app.footer(kVerifyExamples);
   auto [options, program] = split_program(app, arguments);
   if (const int end = parse(app, "tutti verify", options); end >= 0) {
     return end;

@@ -12,7 +12,7 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr ModelSize kSize{.layers = 1, .heads = 2, .width = 6, .context = 5};
+constexpr ModelSize kSmall{.layers = 1, .heads = 2, .width = 6, .context = 5};
 
 NamedTensors named(const Gpt& model) {
   NamedTensors tensors;
@@ -53,15 +53,15 @@ void write(const TestFolder& folder, const Gpt& model, const std::function<bool(
 }
 
 std::string why(const TestFolder& folder) {
-  const Gpt model(kSize, 2);
+  const Gpt model(kSmall, 2);
   const auto loaded = load_weights(folder.path(), named(model));
   return loaded ? "no error" : loaded.error().message;
 }
 
 TEST(Weights, AreTheSameWhenTheyComeBack) {
   const TestFolder folder;
-  const Gpt saved(kSize, 1);
-  const Gpt loaded(kSize, 2);
+  const Gpt saved(kSmall, 1);
+  const Gpt loaded(kSmall, 2);
   ASSERT_TRUE(save_weights(folder.path(), named(saved)).ok());
   EXPECT_FALSE(equal(saved, loaded));
   ASSERT_TRUE(load_weights(folder.path(), named(loaded)).ok());
@@ -71,12 +71,12 @@ TEST(Weights, AreTheSameWhenTheyComeBack) {
 
 TEST(Weights, LoadWithoutTheirPrefix) {
   const TestFolder folder;
-  const Gpt saved(kSize, 1);
+  const Gpt saved(kSmall, 1);
   write(folder, saved, [](std::string& name, at::Tensor&) {
     name = name.substr(std::string("transformer.").size());
     return true;
   });
-  const Gpt loaded(kSize, 2);
+  const Gpt loaded(kSmall, 2);
   const auto status = load_weights(folder.path(), named(loaded));
   ASSERT_TRUE(status.ok()) << status.error().message;
   EXPECT_TRUE(equal(saved, loaded));
@@ -85,12 +85,12 @@ TEST(Weights, LoadWithoutTheirPrefix) {
 TEST(Weights, LoadFromHalfAsManyBits) {
   for (const auto type : {at::kBFloat16, at::kHalf}) {
     const TestFolder folder;
-    const Gpt saved(kSize, 1);
+    const Gpt saved(kSmall, 1);
     write(folder, saved, [&](std::string&, at::Tensor& tensor) {
       tensor = tensor.to(type);
       return true;
     });
-    const Gpt loaded(kSize, 2);
+    const Gpt loaded(kSmall, 2);
     ASSERT_TRUE(load_weights(folder.path(), named(loaded)).ok());
     for (const auto& item : saved->named_parameters()) {
       EXPECT_TRUE(item.value().to(type).to(at::kFloat).equal(loaded->named_parameters()[item.key()])) << item.key();
@@ -101,7 +101,7 @@ TEST(Weights, LoadFromHalfAsManyBits) {
 TEST(Weights, ThatAreMissingOrOfAnotherShapeAreNamed) {
   const TestFolder folder;
   EXPECT_THAT(why(folder), HasSubstr("model.safetensors"));
-  const Gpt model(kSize, 1);
+  const Gpt model(kSmall, 1);
   write(folder, model, [](std::string& name, at::Tensor&) { return name != "transformer.h.0.ln_2.bias"; });
   EXPECT_THAT(why(folder), HasSubstr("model.safetensors: has no transformer.h.0.ln_2.bias"));
   write(folder, model, [](std::string& name, at::Tensor& tensor) {

@@ -15,7 +15,7 @@ namespace tutti::train {
 namespace {
 
 constexpr std::chrono::milliseconds kLiveInterval{100};
-constexpr std::chrono::milliseconds kPlainInterval{1000};
+constexpr std::chrono::milliseconds kPlainInterval{2000};
 constexpr std::size_t kUsualColumns = 80;
 constexpr const char* kErase = "\r\x1b[K";
 

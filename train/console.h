@@ -12,7 +12,7 @@ namespace tutti::train {
 /// How a training is shown.
 enum class Display {
   live,   ///< one line of a terminal, written over and over
-  plain,  ///< a line every second, and for what matters
+  plain,  ///< a line every two seconds, and for what matters
   json,   ///< a line of JSON for every step
 };
 

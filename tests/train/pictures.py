@@ -29,7 +29,8 @@ def rows(seen):
 
 
 def draw(lines):
-    """Lines of a terminal as an SVG."""
+    """Lines of a terminal as an SVG, cut where it would break them."""
+    lines = [line[at:at + COLUMNS] for line in lines for at in range(0, max(1, len(line)), COLUMNS)]
     high, wide, line_height = 24, COLUMNS * 7.85 + 36, 19
     texts = "\n".join(f'<text x="18" y="{high + 14 + i * line_height}" xml:space="preserve">{html.escape(line)}</text>' for i, line in enumerate(lines))
     height = high + 24 + len(lines) * line_height

@@ -1,6 +1,7 @@
 #include "train/job.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <optional>
 #include <utility>
@@ -42,6 +43,7 @@ class Job {
   bool save();
   std::string write_sample();
   int end(Ending ending);
+  int judge() const;
 
   const JobOptions& options_;
   const Config& config_;
@@ -51,6 +53,7 @@ class Job {
   ParameterGuard guard_;
   std::optional<Logbook> logbook_;  // on the first rank
   std::int64_t made_;               // steps
+  double loss_ = 0;                 // of the last step
   bool data_changed_ = false;       // and that was said
 };
 
@@ -94,6 +97,7 @@ bool Job::step(std::int64_t number) {
   const auto news = exchange(done);
   const std::chrono::duration<double> seconds = StepClock::Clock::now() - began;
   made_ = number + 1;
+  loss_ = mean_loss(news);
   guard(number);
   show(number, done, news, seconds.count());
   return std::any_of(news.begin(), news.end(), [](const StepNews& one) { return one.wants_to_stop; });
@@ -210,7 +214,7 @@ bool Job::save() {
 }
 
 std::string Job::write_sample() {
-  if (config_.sample_length == 0) {
+  if (config_.sample_length == 0 || !std::isfinite(loss_)) {
     return "";
   }
   const auto text = sample(trainer_.model(), config_.sample_prompt,
@@ -244,7 +248,18 @@ int Job::end(Ending ending) {
     logbook_->say(fmt::format("\nstopped after step {} of {}; to go on: tutti train --config {}/train.json --resume",
                               made_, config_.steps, options_.folder));
   }
-  return ending == Ending::interrupted ? kInterrupted : 0;
+  return ending == Ending::interrupted ? kInterrupted : judge();
+}
+
+/// A training that ends without a loss has not succeeded.
+int Job::judge() const {
+  if (std::isfinite(loss_)) {
+    return 0;
+  }
+  if (logbook_) {
+    std::fputs("tutti train: the last loss is not a number; a smaller --learning-rate may help\n", stderr);
+  }
+  return 1;
 }
 
 /// Each rank opens the files by itself, and somebody may have written to them in between.

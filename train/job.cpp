@@ -23,7 +23,6 @@ namespace tutti::train {
 namespace {
 
 constexpr int kGuardInterval = 50;
-constexpr double kSampleTemperature = 0.6;  // rather what it is sure of
 
 /// One rank's part in the job.
 class Job {
@@ -217,8 +216,8 @@ std::string Job::write_sample() {
   if (config_.sample_length == 0 || !std::isfinite(loss_)) {
     return "";
   }
-  const auto text = sample(trainer_.model(), config_.sample_prompt,
-                           {.length = config_.sample_length, .temperature = kSampleTemperature, .seed = config_.seed});
+  const auto text =
+      sample(trainer_.model(), config_.sample_prompt, {.length = config_.sample_length, .seed = config_.seed});
   logbook_->record().set("sample", {{"prompt", config_.sample_prompt}, {"text", printable(text)}});
   return printable(config_.sample_prompt + text);
 }

@@ -38,13 +38,13 @@ int generate_command(const std::vector<std::string>& arguments) {
   constexpr const char* kName = "tutti generate";
   CLI::App app("Write on where a prompt ends: tutti generate [DIR] [OPTIONS]", kName);
   std::string folder;
-  std::string prompt = "\n";
+  std::string prompt = "The ";
   std::int64_t length = 500;
   double temperature = 0.8;
   std::int64_t top_k = 0;
   std::uint64_t seed = 1;
   app.add_option("dir", folder, "Folder with model.safetensors and config.json (the newest one in runs/)");
-  app.add_option("--prompt", prompt, "What the text begins with");
+  app.add_option("--prompt", prompt, "What the text begins with (The )");
   app.add_option("--length", length, "Bytes to write (500)")->check(CLI::Range(0, 1'000'000'000));
   app.add_option("--temperature", temperature, "How much chance there is: 0 none, 1 as learned (0.8)")
       ->check(CLI::Range(0.0, 100.0));

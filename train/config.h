@@ -62,8 +62,8 @@ struct Config {
   double evaluation_share = 0.05;
   std::int64_t evaluation_interval = 100;  ///< 0: at the end alone
 
-  std::string sample_prompt = "\n";
-  std::int64_t sample_length = 200;  ///< 0: no sample
+  std::string sample_prompt = "The ";
+  std::int64_t sample_length = 300;  ///< 0: no sample
 
   bool operator==(const Config&) const = default;
 };

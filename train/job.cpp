@@ -1,7 +1,10 @@
 #include "train/job.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -20,7 +23,6 @@ namespace tutti::train {
 namespace {
 
 constexpr int kGuardInterval = 50;
-constexpr double kSampleTemperature = 0.6;  // rather what it is sure of
 
 /// One rank's part in the job.
 class Job {
@@ -36,22 +38,28 @@ class Job {
   void record_memory();
   void guard(std::int64_t number);
   bool evaluates_after(std::int64_t number) const;
+  void look_at_data();
   bool save();
   std::string write_sample();
   int end(Ending ending);
+  int judge() const;
 
   const JobOptions& options_;
   const Config& config_;
+  const Corpus& corpus_;
   const Position from_;
   Trainer trainer_;
   ParameterGuard guard_;
   std::optional<Logbook> logbook_;  // on the first rank
   std::int64_t made_;               // steps
+  double loss_ = 0;                 // of the last step
+  bool data_changed_ = false;       // and that was said
 };
 
 Job::Job(const World& world, const JobOptions& options, const Config& config, const Corpus& corpus)
     : options_(options),
       config_(config),
+      corpus_(corpus),
       from_(options.resume ? value_or_throw(read_position(options.folder)) : Position{}),
       trainer_(config, corpus, world.mesh(config.mesh)["dp"], from_),
       guard_(*trainer_.model(), trainer_.group(), {.every = kGuardInterval}),
@@ -88,6 +96,7 @@ bool Job::step(std::int64_t number) {
   const auto news = exchange(done);
   const std::chrono::duration<double> seconds = StepClock::Clock::now() - began;
   made_ = number + 1;
+  loss_ = mean_loss(news);
   guard(number);
   show(number, done, news, seconds.count());
   return std::any_of(news.begin(), news.end(), [](const StepNews& one) { return one.wants_to_stop; });
@@ -108,6 +117,9 @@ void Job::show(std::int64_t number, const StepDone& done, const std::vector<Step
   }
   const auto evaluation = evaluates_after(number) ? std::optional(trainer_.evaluate()) : std::nullopt;
   if (logbook_) {
+    if (evaluation) {
+      look_at_data();
+    }
     const auto report = trainer_.report();
     logbook_->step({.number = number + 1,
                     .gradient_norm = done.gradient_norm,
@@ -124,6 +136,13 @@ bool Job::evaluates_after(std::int64_t number) const {
   const auto made = number + 1;
   const bool due = config_.evaluation_interval > 0 && made % config_.evaluation_interval == 0;
   return config_.evaluation_share > 0 && (due || made == config_.steps);
+}
+
+/// Somebody may write to files that are being trained on.
+void Job::look_at_data() {
+  if (const auto same = corpus_.unchanged(); !same && !std::exchange(data_changed_, true)) {
+    logbook_->say("note: " + same.error().message);
+  }
 }
 
 void Job::record_timeline(std::int64_t number, const StepClock& clock) {
@@ -194,11 +213,11 @@ bool Job::save() {
 }
 
 std::string Job::write_sample() {
-  if (config_.sample_length == 0) {
+  if (config_.sample_length == 0 || !std::isfinite(loss_)) {
     return "";
   }
-  const auto text = sample(trainer_.model(), config_.sample_prompt,
-                           {.length = config_.sample_length, .temperature = kSampleTemperature, .seed = config_.seed});
+  const auto text =
+      sample(trainer_.model(), config_.sample_prompt, {.length = config_.sample_length, .seed = config_.seed});
   logbook_->record().set("sample", {{"prompt", config_.sample_prompt}, {"text", printable(text)}});
   return printable(config_.sample_prompt + text);
 }
@@ -228,7 +247,26 @@ int Job::end(Ending ending) {
     logbook_->say(fmt::format("\nstopped after step {} of {}; to go on: tutti train --config {}/train.json --resume",
                               made_, config_.steps, options_.folder));
   }
-  return ending == Ending::interrupted ? kInterrupted : 0;
+  return ending == Ending::interrupted ? kInterrupted : judge();
+}
+
+/// A training that ends without a loss has not succeeded.
+int Job::judge() const {
+  if (std::isfinite(loss_)) {
+    return 0;
+  }
+  if (logbook_) {
+    std::fputs("tutti train: the last loss is not a number; a smaller --learning-rate may help\n", stderr);
+  }
+  return 1;
+}
+
+/// Each rank opens the files by itself, and somebody may have written to them in between.
+void check_same_data(const Group& group, const Corpus& corpus) {
+  const auto sizes = gather(group, std::vector<double>{static_cast<double>(corpus.size())});
+  if (std::any_of(sizes.begin(), sizes.end(), [&](const auto& size) { return size != sizes[0]; })) {
+    throw Exception({Code::mismatch, "the data changed while ranks opened it: try again when nobody writes to it"});
+  }
 }
 
 }  // namespace
@@ -239,6 +277,7 @@ int train(const World& world, const JobOptions& options) {
     torch::set_num_threads(1);  // how a sum is divided over threads is seen in its bits
   }
   const auto corpus = value_or_throw(Corpus::open(config.data));
+  check_same_data(world.group(), corpus);
   return Job(world, options, config, corpus).run();
 }
 

@@ -70,7 +70,8 @@ double mean_loss(std::span<const StepNews> ranks) {
       }
     }
   }
-  return sum / static_cast<double>(passes);
+  // No loss is below 0; but what is no number may have a sign, and would be shown with it.
+  return std::abs(sum / static_cast<double>(passes));
 }
 
 std::vector<double> timeline_row(const observe::RankTimeline& timeline, std::size_t passes, std::size_t buckets) {

@@ -61,7 +61,7 @@ std::vector<observe::RunEvent> Watch::step(std::int64_t step, std::span<const St
       continue;
     }
     lost = true;
-    const auto detail = fmt::format("(loss {}): the step is left out", *found);
+    const auto detail = fmt::format("(loss {}): the step is left out", std::abs(*found));
     if (auto said = once_.say(Event::not_a_number, to_rank(i), step, detail)) {
       events.push_back(event_of(Event::not_a_number, to_rank(i), step, std::move(*said)));
     }

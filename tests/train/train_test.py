@@ -98,6 +98,15 @@ class WholeRuns(Trained):
         self.assertIn("step 6/6", out)
         self.assertFalse((self.folder / "runs/train/run.json").exists())
 
+    def test_a_loss_that_is_no_number_is_said_once(self):
+        out, err = self.train("-n", "2", "--steps", "30", "--learning-rate", "1e12", "--warmup-steps", "0", code=1)
+        for rank in (0, 1):
+            self.assertEqual(out.count(f"note: rank {rank} had a loss or gradient that is not a number in step 2"), 1)
+            self.assertIn(f"rank {rank} had a loss or gradient that is not a number 29 times, in steps 2 to 30", out)
+        self.assertEqual(err, "tutti train: the last loss is not a number; a smaller --learning-rate may help\n")
+        run = json.loads((self.folder / "runs/train/run.json").read_text())
+        self.assertEqual([(event["rank"], event["kind"]) for event in run["events"]], [(0, "NaN"), (1, "NaN")])
+
     def test_weights_of_another_run_to_begin_with(self):
         self.train("--steps", "2")
         out, _ = self.tutti("train", "--data", self.text, "--batch-tokens", "768", "--weights", "runs/train", "--steps",

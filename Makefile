@@ -70,11 +70,12 @@ soak: ## 2,000 kills, mismatches of every kind, ten minutes of random operations
 bench: ## collectives beside Gloo, Open MPI, MPICH, Intel MPI, oneCCL and a bare loop; training steps beside DDP; into docs/benchmarks
 	@tools/setup build torch bench
 	@tools/configure release
-	@$(call ninja,build) --quiet tutti tutti_bench tutti_bare_loop tutti_steps
+	@$(call ninja,build) --quiet tutti tutti_bench tutti_bare_loop tutti_steps tutti_train_program
 	@bench/build_peers
 	bench/compare $(BENCH)
 	@tools/python_package
 	bench/compare_steps $(STEPS)
+	bench/compare_training $(STEPS)
 
 compat: ## weights to and from Hugging Face's transformers, with equal logits
 	@tools/setup build torch compat

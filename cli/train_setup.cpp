@@ -14,6 +14,7 @@
 #include "train/files.h"
 #include "train/model_config.h"
 #include "train/position_file.h"
+#include "train/saving.h"
 #include "tutti/base/mesh_layout.h"
 #include "tutti/base/whole_file.h"
 #include "tutti/plan/topology.h"
@@ -98,6 +99,9 @@ Status take_size(Config& config) {
 /// Whether what the folder holds can be gone on from.
 Status check_resume(const Config& config, const train::Corpus& corpus) {
   const auto& folder = *config.out;
+  if (auto finished = train::finish_saving(folder); !finished) {
+    return finished;
+  }
   const auto from = train::read_position(folder);
   if (!from) {
     return Error{from.error().code,

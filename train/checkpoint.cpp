@@ -1,6 +1,5 @@
 #include "train/checkpoint.h"
 
-#include <array>
 #include <exception>
 #include <filesystem>
 #include <sstream>
@@ -10,16 +9,13 @@
 
 #include "train/model_config.h"
 #include "train/position_file.h"
+#include "train/saving.h"
 #include "tutti/base/whole_file.h"
 
 namespace tutti::train {
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr const char* kOptimizer = "optimizer.pt";
-/// In the order in which they take their places: the position, which all others must be there for, last.
-constexpr std::array kFiles{"model.safetensors", "config.json", kOptimizer, "position.json"};
 
 std::string state_of(torch::optim::Optimizer& optimizer) {
   torch::serialize::OutputArchive archive;
@@ -47,20 +43,15 @@ Status write_all(const std::string& folder, const Checkpoint& checkpoint) {
 }  // namespace
 
 Status save_checkpoint(const std::string& folder, const Checkpoint& checkpoint) {
-  const auto fresh = folder + "/saving";
+  const auto fresh = saving_folder(folder);
   std::error_code error;
-  fs::remove_all(fresh, error);
+  std::filesystem::remove_all(fresh, error);
   auto written = write_all(fresh, checkpoint);
-  for (const auto* name : kFiles) {
-    if (written) {
-      fs::rename(fs::path(fresh) / name, fs::path(folder) / name, error);
-      written = error ? Status(Error{Code::system, fmt::format("{}/{}: cannot put the new one in its place: {}", folder,
-                                                               name, error.message())})
-                      : Status();
-    }
+  if (!written) {
+    std::filesystem::remove_all(fresh, error);
+    return written;
   }
-  fs::remove_all(fresh, error);
-  return written;
+  return take_places(folder);
 }
 
 Status load_optimizer(const std::string& folder, torch::optim::Optimizer& optimizer) {

@@ -20,7 +20,8 @@ struct Checkpoint {
 };
 
 /// Writes all four into the folder, by one rank. First beside the old ones, which are replaced when all new ones are on
-/// the disk: what goes wrong before, a full disk for example, leaves the old. Blocks.
+/// the disk: what goes wrong before, a full disk for example, leaves the old; a crash while they are replaced is mended
+/// by finish_saving. Blocks.
 Status save_checkpoint(const std::string& folder, const Checkpoint& checkpoint);
 
 /// Puts the folder's optimizer state into one that has the same parameters. Blocks.

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 from pathlib import Path
@@ -20,6 +21,27 @@ ARGUMENTS = None
 # A model whose steps take milliseconds.
 SMALL = ["--layers", "1", "--heads", "2", "--width", "32", "--context", "32", "--batch-tokens", "768"]
 FILES = ["config.json", "model.safetensors", "optimizer.pt", "position.json", "run.json", "train.json"]
+
+
+def wait_for(condition, seconds):
+    end = time.monotonic() + seconds
+    while not (found := condition()):
+        if time.monotonic() > end:
+            raise AssertionError("nothing came of it")
+        time.sleep(0.05)
+    return found
+
+
+def rank_of(folder, rank):
+    """The process that is this rank of the training that runs in the folder."""
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and (entry / "comm").read_text() == "tutti-train\n" and (entry / "cwd").samefile(folder):
+                if f"\0RANK={rank}\0".encode() in b"\0" + (entry / "environ").read_bytes():
+                    return int(entry.name)
+        except OSError:
+            continue  # gone meanwhile
+    return None
 
 
 class Trained(unittest.TestCase):
@@ -106,6 +128,29 @@ class WholeRuns(Trained):
         self.assertEqual(err, "tutti train: the last loss is not a number; a smaller --learning-rate may help\n")
         run = json.loads((self.folder / "runs/train/run.json").read_text())
         self.assertEqual([(event["rank"], event["kind"]) for event in run["events"]], [(0, "NaN"), (1, "NaN")])
+
+    def test_a_rank_that_is_late_is_said_once(self):
+        command = [ARGUMENTS.tool, "train", "--data", str(self.text), "--steps", "100000", "-n", "2", "--sample-length", "0"]
+        with subprocess.Popen(command, cwd=self.folder, stdout=subprocess.PIPE, text=True) as tool:
+            self.addCleanup(tool.kill)
+            late = wait_for(lambda: rank_of(self.folder, 1), 30)
+            said = []
+            reader = threading.Thread(target=lambda: said.extend(iter(tool.stdout.readline, "")))
+            reader.start()
+            end = time.monotonic() + 60
+            while not any("late" in line for line in said) and time.monotonic() < end:
+                for what, seconds in ((signal.SIGSTOP, 0.08), (signal.SIGCONT, 0.004)):  # a step takes longer than the pauses between
+                    os.kill(late, what)
+                    time.sleep(seconds)
+            tool.send_signal(signal.SIGINT)
+            self.assertEqual(tool.wait(120), 130)
+            reader.join()
+        notes = [line for line in said if line.startswith("note: ")]
+        self.assertEqual(len(notes), 1, said)
+        self.assertRegex(notes[0], r"note: rank 1 .*late")
+        run = json.loads((self.folder / "runs/train/run.json").read_text())
+        self.assertEqual([(event["rank"], event["kind"]) for event in run["events"]], [(1, "late rank")])
+        self.assertGreater(run["stragglers"]["times_last"][run["stragglers"]["rank"].index(1)], 4)
 
     def test_weights_of_another_run_to_begin_with(self):
         self.train("--steps", "2")
@@ -236,6 +281,6 @@ class FullDisk(Trained):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
-    parser.add_argument("--tool", required=True)
+    parser.add_argument("--tool", required=True, type=lambda path: str(Path(path).resolve()))
     ARGUMENTS, rest = parser.parse_known_args()
     unittest.main(argv=[sys.argv[0], *rest], verbosity=2)

@@ -10,7 +10,9 @@
 
 #include "train/machine.h"
 #include "tutti/base/whole_file.h"
+#include "tutti/observe/joined.h"
 #include "tutti/observe/page.h"
+#include "tutti/observe/run_file.h"
 #include "tutti/observe/trace.h"
 
 namespace tutti::train {
@@ -103,6 +105,16 @@ void Logbook::diverged(std::int64_t step, Rank rank, const std::string& why) {
   }
 }
 
+/// With what was recorded before the training went on, if that is there.
+nlohmann::json Logbook::whole_run(const std::string& folder) const {
+  auto run = record_.to_json();
+  if (options_.first_step == 0) {
+    return run;
+  }
+  const auto before = observe::read_run(folder + "/run.json");
+  return before ? observe::joined(before.value(), std::move(run)) : run;
+}
+
 Result<std::vector<std::string>> Logbook::write(const std::string& folder, Ending ending) {
   std::vector<std::string> paths{folder + "/model.safetensors", folder + "/train.json"};
   if (!options_.config.record) {
@@ -110,7 +122,7 @@ Result<std::vector<std::string>> Logbook::write(const std::string& folder, Endin
   }
   record_.set("status", name_of(ending));
   record_.set("duration_s", seconds_since(began_));
-  const auto run = record_.to_json();
+  const auto run = whole_run(folder);
   std::vector<std::pair<std::string, std::string>> files{{folder + "/run.json", run.dump()}};
   if (const auto trace = observe::trace_of(run)) {
     files.emplace_back(folder + "/trace.json", trace.value().dump());

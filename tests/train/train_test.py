@@ -255,6 +255,9 @@ class Interrupted(Trained):
         self.tutti("train", "--config", "runs/cut/train.json", "--resume", "-n", "3")
         self.assertEqual(self.weights("runs/cut"), self.weights("runs/whole"))
         self.assertEqual(json.loads((self.folder / "runs/cut/position.json").read_text())["step"], 400)
+        run = json.loads((self.folder / "runs/cut/run.json").read_text())
+        self.assertEqual(run["steps"]["step"], list(range(1, 401)))
+        self.assertEqual((run["status"], run["ranks"]), ("finished", 3))
 
 
 class FullDisk(Trained):

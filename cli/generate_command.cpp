@@ -1,3 +1,4 @@
+#include <cmath>
 #include <filesystem>
 
 #include <CLI/CLI.hpp>
@@ -36,23 +37,27 @@ std::string newest_run() {
 
 int generate_command(const std::vector<std::string>& arguments) {
   constexpr const char* kName = "tutti generate";
+  constexpr double kColdest = 1e-3;
   CLI::App app("Write on where a prompt ends: tutti generate [DIR] [OPTIONS]", kName);
   std::string folder;
   std::string prompt = "The ";
   std::int64_t length = 500;
   double temperature = 0.8;
   std::int64_t top_k = 0;
-  std::uint64_t seed = 1;
+  std::int64_t seed = 1;
   app.add_option("dir", folder, "Folder with model.safetensors and config.json (the newest one in runs/)");
   app.add_option("--prompt", prompt, "What the text begins with (The )");
   app.add_option("--length", length, "Bytes to write (500)")->check(CLI::Range(0, 1'000'000'000));
   app.add_option("--temperature", temperature, "How much chance there is: 0 none, 1 as learned (0.8)")
       ->check(CLI::Range(0.0, 100.0));
   app.add_option("--top-k", top_k, "Only the so many likeliest bytes (0: all)")->check(CLI::Range(0, 256));
-  app.add_option("--seed", seed, "What chance is drawn from (1)");
+  app.add_option("--seed", seed, "What chance is drawn from (1)")->check(CLI::NonNegativeNumber);
   app.footer(kGenerateExamples);
   if (const int end = parse(app, kName, arguments); end >= 0) {
     return end;
+  }
+  if (!std::isfinite(temperature) || (temperature > 0 && temperature < kColdest)) {
+    return complain(kName, fmt::format("--temperature is 0, or from {} to 100", kColdest));
   }
   if (folder.empty() && (folder = newest_run()).empty()) {
     return complain(kName,

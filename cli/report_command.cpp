@@ -96,8 +96,14 @@ int report_command(const std::vector<std::string>& arguments) {
     files.push_back(file.value());
     runs.push_back(std::move(run).value());
   }
-  return typed.trace.empty() ? write_page(runs, typed.out.empty() ? default_page(files) : typed.out)
-                             : write_trace(runs[0], typed.trace);
+  const auto target = !typed.trace.empty() ? typed.trace : typed.out.empty() ? default_page(files) : typed.out;
+  for (const auto& file : files) {
+    std::error_code error;
+    if (std::filesystem::equivalent(file, target, error)) {
+      return complain("tutti report", fmt::format("{}: is the record that this is to be made of", target));
+    }
+  }
+  return typed.trace.empty() ? write_page(runs, target) : write_trace(runs[0], target);
 }
 
 }  // namespace tutti::cli

@@ -1,8 +1,12 @@
 #include "cli/train_setup.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -134,8 +138,34 @@ Status keep_input(Config& config, const std::string& input) {
   return {};
 }
 
+/// One training at a time writes there. The lock goes with this process.
+Status lock_folder(const std::string& folder, TrainSetup& setup) {
+  setup.lock = FileDescriptor(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!setup.lock.valid()) {
+    return Error{Code::system, fmt::format("{}: cannot open: {}", folder, std::strerror(errno))};
+  }
+  if (::flock(setup.lock.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    return bad(fmt::format("{}: another training writes there now; --out or --name gives this one its own", folder));
+  }
+  return {};
+}
+
+/// Ranks open data again: what is gone once it was read is of no use to them.
+Status check_files(const Config& config) {
+  for (const auto& path : config.data) {
+    std::error_code error;
+    if (fs::is_fifo(path, error)) {
+      return bad(fmt::format("{}: is a pipe; give what it holds on standard input, with --data -", path));
+    }
+  }
+  return {};
+}
+
 /// Data, before anything is written.
 Status check_data(const Config& config, bool resume, const std::optional<std::string>& input) {
+  if (auto good = check_files(config); !good) {
+    return good;
+  }
   const auto corpus = train::Corpus::open(config.data, input);
   if (!corpus) {
     return corpus.error();
@@ -251,7 +281,14 @@ Result<TrainSetup> set_up_training(const train::Flags& flags) {
       return kept.error();
     }
   }
-  if (const auto written = train::write_config(*config.out + "/train.json", config); !written) {
+  const auto starting = *config.out + "/" + train::kStarting;
+  if (const auto made = make_folder_for(starting); !made) {
+    return made.error();
+  }
+  if (const auto locked = lock_folder(*config.out, setup); !locked) {
+    return locked.error();
+  }
+  if (const auto written = train::write_config(starting, config); !written) {
     return written.error();
   }
   return setup;

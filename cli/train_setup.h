@@ -7,14 +7,16 @@
 #include "train/config.h"
 #include "train/flags.h"
 #include "tutti/base/error.h"
+#include "tutti/base/file_descriptor.h"
 
 namespace tutti::cli {
 
 /// What `tutti train` starts ranks with: all that can be checked before they are there has been.
 struct TrainSetup {
-  train::Config config;  ///< settled; its `out` holds it as train.json
+  train::Config config;  ///< settled; its `out` holds it as starting.json
   int ranks = 1;
   std::vector<std::string> notes = {};  ///< what was chosen for the user, a sentence each
+  FileDescriptor lock = {};             ///< of the folder: nobody else trains into it meanwhile
 };
 
 /// Checks what was typed against this machine, the data and the folders, reads standard input where that is the data,

@@ -32,6 +32,7 @@ Status write_all(const std::string& folder, const Checkpoint& checkpoint) {
   const auto write = [&](const char* name, const std::string& text) { return write_whole(folder + "/" + name, text); };
   for (const auto& written :
        {write("config.json", model_config_text(checkpoint.size)), write(kOptimizer, state_of(checkpoint.optimizer)),
+        write_config(folder + "/train.json", checkpoint.config),
         write("position.json", position_text(checkpoint.position))}) {
     if (!written) {
       return written;
@@ -56,14 +57,19 @@ Status save_checkpoint(const std::string& folder, const Checkpoint& checkpoint) 
 
 Status load_optimizer(const std::string& folder, torch::optim::Optimizer& optimizer) {
   const auto path = folder + "/" + kOptimizer;
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) {
+    return Error{Code::not_found, fmt::format("{}: is not there, so that this run cannot go on; --weights {} begins a "
+                                              "new one with its weights",
+                                              path, folder)};
+  }
   try {
     torch::serialize::InputArchive archive;
     archive.load_from(path);
     optimizer.load(archive);
-  } catch (const std::exception& error) {
-    const std::string why = error.what();
+  } catch (const std::exception&) {
     return Error{Code::invalid_argument,
-                 fmt::format("{}: is not the state of this optimizer: {}", path, why.substr(0, why.find('\n')))};
+                 fmt::format("{}: is damaged, or the state of another optimizer or model than this one", path)};
   }
   return {};
 }

@@ -149,10 +149,12 @@ std::string file_of(const Flags& flags, const Given& given) {
   return (given.contains("out") ? text("out") : "runs/" + name) + "/train.json";
 }
 
-/// Whether the user named the folder to write to. A file that lies in it was written there, and means itself.
+/// Whether the user named the folder to write to. A file that lies in it was written there, and means itself; who goes
+/// on does so where the file is now.
 bool names_folder(const Flags& flags, const Given& given) {
   const auto& out = flags.config.out;
-  return given.contains("out") || (out && *out != "runs/" + flags.config.name && flags.file != *out + "/train.json");
+  return given.contains("out") ||
+         (!flags.resume && out && *out != "runs/" + flags.config.name && flags.file != *out + "/train.json");
 }
 
 Status take(Flags& flags, const Given& given) {

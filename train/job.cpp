@@ -16,6 +16,7 @@
 #include "train/position_file.h"
 #include "train/printable.h"
 #include "train/sampler.h"
+#include "train/saving.h"
 #include "train/trainer.h"
 #include "tutti/verify/guard.h"
 
@@ -23,6 +24,18 @@ namespace tutti::train {
 namespace {
 
 constexpr int kGuardInterval = 50;
+
+/// Not what could not be gone on from: the last good ones stay.
+Status save_numbers(const std::string& folder, const Checkpoint& checkpoint) {
+  for (const auto& [name, weight] : checkpoint.weights) {
+    if (!weight.isfinite().all().item<bool>()) {
+      return Error{Code::invalid_argument,
+                   fmt::format("{} has become not a number, so nothing is saved; what was saved before stays in {}",
+                               name, folder)};
+    }
+  }
+  return save_checkpoint(folder, checkpoint);
+}
 
 /// One rank's part in the job.
 class Job {
@@ -200,10 +213,11 @@ bool Job::save() {
   bool written = true;
   if (logbook_) {
     const auto weights = trainer_.weights();
-    const auto saved = save_checkpoint(options_.folder, {.weights = weights,
-                                                         .size = trainer_.model()->size(),
-                                                         .optimizer = trainer_.optimizer(),
-                                                         .position = trainer_.position(made_)});
+    const auto saved = save_numbers(options_.folder, {.weights = weights,
+                                                      .size = trainer_.model()->size(),
+                                                      .config = config_,
+                                                      .optimizer = trainer_.optimizer(),
+                                                      .position = trainer_.position(made_)});
     written = saved.ok();
     if (!written) {
       std::fputs(fmt::format("tutti train: {}\n", saved.error().message).c_str(), stderr);
@@ -272,7 +286,7 @@ void check_same_data(const Group& group, const Corpus& corpus) {
 }  // namespace
 
 int train(const World& world, const JobOptions& options) {
-  const auto config = value_or_throw(read_config(options.folder + "/train.json"));
+  const auto config = value_or_throw(read_config(options.folder + "/" + kStarting));
   if (config.reproducible) {
     torch::set_num_threads(1);  // how a sum is divided over threads is seen in its bits
   }

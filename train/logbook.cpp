@@ -106,13 +106,17 @@ void Logbook::diverged(std::int64_t step, Rank rank, const std::string& why) {
 }
 
 /// With what was recorded before the training went on, if that is there.
-nlohmann::json Logbook::whole_run(const std::string& folder) const {
+nlohmann::json Logbook::whole_run(const std::string& folder) {
   auto run = record_.to_json();
   if (options_.first_step == 0) {
     return run;
   }
   const auto before = observe::read_run(folder + "/run.json");
-  return before ? observe::joined(before.value(), std::move(run)) : run;
+  if (!before) {
+    console_.say("note: the report begins with this part of the run: " + before.error().message);
+    return run;
+  }
+  return observe::joined(before.value(), std::move(run));
 }
 
 Result<std::vector<std::string>> Logbook::write(const std::string& folder, Ending ending) {

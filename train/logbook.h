@@ -66,7 +66,7 @@ class Logbook {
 
   Progress progress_of(const Step& step, double loss, double exposed);
   void tell(const std::vector<observe::RunEvent>& events);
-  nlohmann::json whole_run(const std::string& folder) const;
+  nlohmann::json whole_run(const std::string& folder);
   nlohmann::ordered_json figures(Ending ending) const;
 
   const Options options_;

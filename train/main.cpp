@@ -7,6 +7,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -24,6 +25,8 @@ namespace {
 
 using Arguments = std::vector<std::string>;
 using namespace tutti::train;
+
+constexpr std::size_t kMostWaiting = 200;
 
 int train_mode(const Arguments& arguments) {
   const Interrupt held_back;
@@ -51,19 +54,34 @@ int write(std::string_view bytes) {
   if (std::fflush(stdout) == 0) {
     return 0;
   }
-  std::fputs("cannot write to standard output\n", stderr);
+  std::fputs("tutti generate: cannot write to standard output\n", stderr);
   return 1;
 }
 
+/// As it comes, in words and lines: a letter may have several bytes.
 int generate_mode(const Arguments& arguments) {
   auto model = load_model(arguments[1]);
-  const auto& prompt = arguments[2];
-  const auto text = prompt + sample(model, prompt,
-                                    {.length = std::atoll(arguments[3].c_str()),
-                                     .temperature = std::atof(arguments[4].c_str()),
-                                     .top_k = std::atoll(arguments[5].c_str()),
-                                     .seed = std::strtoull(arguments[6].c_str(), nullptr, 10)});
-  return write(::isatty(STDOUT_FILENO) == 1 ? printable(text) + "\n" : text);
+  const bool terminal = ::isatty(STDOUT_FILENO) == 1;
+  std::string waiting = arguments[2];
+  int code = 0;
+  const auto show = [&] {
+    code = std::max(code, write(terminal ? printable(waiting) : waiting));
+    waiting.clear();
+  };
+  (void)sample(model, arguments[2],
+               {.length = std::atoll(arguments[3].c_str()),
+                .temperature = std::atof(arguments[4].c_str()),
+                .top_k = std::atoll(arguments[5].c_str()),
+                .seed = std::strtoull(arguments[6].c_str(), nullptr, 10)},
+               [&](char letter) {
+                 waiting += letter;
+                 if (code == 0 && (letter == '\n' || letter == ' ' || waiting.size() > kMostWaiting)) {
+                   show();
+                 }
+               });
+  waiting += terminal ? "\n" : "";
+  show();
+  return code;
 }
 
 int logits_mode(const Arguments& arguments) {
@@ -92,6 +110,8 @@ int main(int count, char** values) {
     return 2;
   } catch (const tutti::Exception& error) {
     std::fprintf(stderr, "tutti %s: %s\n", arguments[0].c_str(), error.error().message.c_str());
+  } catch (const c10::Error& error) {
+    std::fprintf(stderr, "tutti %s: %s\n", arguments[0].c_str(), error.what_without_backtrace());
   } catch (const std::exception& error) {
     std::fprintf(stderr, "tutti %s: %s\n", arguments[0].c_str(), error.what());
   }

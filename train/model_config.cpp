@@ -20,6 +20,7 @@ using Json = nlohmann::json;
 using OrderedJson = nlohmann::ordered_json;
 
 constexpr std::int64_t kMost = 1'000'000;
+constexpr std::int64_t kMostLayers = 1000;
 
 Error bad(std::string sentence) { return {Code::invalid_argument, std::move(sentence)}; }
 
@@ -37,7 +38,8 @@ OrderedJson fixed_settings() {
 
 std::optional<std::int64_t> length(const Json& json, const char* key) {
   const auto found = json.find(key);
-  if (found == json.end() || !found->is_number_integer() || *found < 1 || *found > kMost) {
+  if (found == json.end() || !found->is_number_integer() || *found < 1 ||
+      *found > (std::string_view(key) == "n_layer" ? kMostLayers : kMost)) {
     return std::nullopt;
   }
   return found->get<std::int64_t>();

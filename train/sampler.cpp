@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "tutti/comm/exception.h"
+
 namespace tutti::train {
 namespace {
 
@@ -36,6 +38,9 @@ std::string sample(Gpt& model, std::string_view prompt, const SampleOptions& opt
   for (std::int64_t i = 0; i < options.length; ++i) {
     const auto seen = std::string_view(text).substr(text.size() - std::min(text.size(), context));
     const auto logits = model->forward(tokens_of(seen))[0][-1].to(torch::kDouble);
+    if (!logits.isfinite().all().item<bool>()) {
+      throw Exception({Code::invalid_argument, "what the model computes is not a number: its weights are of no use"});
+    }
     text += draw(logits, options, generator);
     if (each) {
       each(text.back());

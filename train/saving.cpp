@@ -27,6 +27,7 @@ Status take_places(const std::string& folder) {
     }
   }
   fs::remove_all(fresh, error);
+  fs::remove(fs::path(folder) / kStarting, error);
   return {};
 }
 

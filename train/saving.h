@@ -9,7 +9,10 @@ namespace tutti::train {
 
 /// What a training goes on from, in the order in which new files are written and take their places: when the position
 /// is there, so are the others.
-inline constexpr std::array kSavedFiles{"model.safetensors", "config.json", "optimizer.pt", "position.json"};
+inline constexpr std::array kSavedFiles{"model.safetensors", "config.json", "optimizer.pt", "train.json",
+                                        "position.json"};
+/// What ranks are told to do. It becomes train.json with the first save: until then that belongs to what was there.
+inline constexpr const char* kStarting = "starting.json";
 
 /// Where new ones are written, inside of a run's folder.
 std::string saving_folder(const std::string& folder);

@@ -1,6 +1,7 @@
 #include "tutti/base/whole_file.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -56,6 +57,12 @@ Status make_folder_for(const std::string& path) {
 Status write_whole(const std::string& path, std::string_view text) {
   if (auto made = make_folder_for(path); !made) {
     return made;
+  }
+  // A device or a folder is nothing to be replaced.
+  struct stat there {};
+  if (::stat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode)) {
+    return Error{Code::invalid_argument, fmt::format("{}: cannot write: {}", path,
+                                                     S_ISDIR(there.st_mode) ? "it is a folder" : "it is no file")};
   }
   const auto beside = fmt::format("{}.{}", path, ::getpid());
   if (!put_on_disk(beside, text)) {

@@ -23,6 +23,9 @@ BufferSync::BufferSync(std::vector<NamedTensor> buffers, Buffers policy, const G
 
 void BufferSync::start(Rank from) {
   for (auto& bucket : buckets_) {
+    if (bucket.work) {
+      continue;  // sent by a backward that failed, whose place this one takes
+    }
     for (std::size_t i = 0; i < bucket.views.size(); ++i) {
       put(bucket.views[i], bucket.parameters[i]);
     }

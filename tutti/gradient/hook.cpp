@@ -7,6 +7,7 @@
 #include <c10/core/GradMode.h>
 
 #include "tutti/comm/symmetric.h"
+#include "tutti/comm/work.h"
 
 namespace tutti {
 namespace {
@@ -19,17 +20,26 @@ class ThenWork final : public c10d::Work {
   bool wait(std::chrono::milliseconds timeout) override {
     timeout == kNoTimeout ? first_.wait() : first_.wait(timeout);
     if (auto more = std::exchange(more_, nullptr)) {
+      const auto began = Clock::now();
       more();
+      more_took_ = Clock::now() - began;
     }
     return true;
   }
   bool isCompleted() override { return first_.done() && !more_; }
   bool isSuccess() const override { return !more_; }
-  float getDuration() const override { return first_.c10d_work() ? first_.c10d_work()->getDuration() : 0; }
+
+  std::optional<std::chrono::duration<double>> duration() const {
+    const auto first = own_duration(first_);
+    return first ? std::optional(*first + more_took_) : std::nullopt;
+  }
 
  private:
+  using Clock = std::chrono::steady_clock;
+
   tutti::Work first_;
   std::function<void()> more_;
+  std::chrono::duration<double> more_took_{0};
 };
 
 class AllReduceHook final : public Hook {
@@ -113,6 +123,17 @@ Work all_reduce(const at::Tensor& tensor, const Reduce& reduce, const Group& gro
 
 Work then(Work work, std::function<void()> more) {
   return Work(c10::make_intrusive<ThenWork>(std::move(work), std::move(more)));
+}
+
+std::optional<std::chrono::duration<double>> own_duration(const Work& work) {
+  const auto* const under = work.c10d_work().get();
+  if (const auto* const then = dynamic_cast<const ThenWork*>(under)) {
+    return then->duration();
+  }
+  if (dynamic_cast<const BackendWork*>(under) == nullptr) {
+    return std::nullopt;
+  }
+  return std::chrono::duration<double, std::milli>(under->getDuration());
 }
 
 }  // namespace tutti

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include <ATen/core/Tensor.h>
@@ -35,7 +37,8 @@ class Hook {
   virtual ~Hook() = default;
 
   /// Starts the reduction, in place. The Work's wait() is called once, by the thread that called this; then the result
-  /// is there.
+  /// is there. (With StepAhead by whichever thread needs the result first, so that wait() must not start operations of
+  /// all ranks.)
   virtual Work reduce(const FullBucket& bucket, const Group& group) = 0;
 
   /// What it remembers from one step to the next, if anything.
@@ -62,5 +65,8 @@ Work all_reduce(const at::Tensor& tensor, const Reduce& reduce, const Group& gro
 
 /// The same work, that does one more thing when it is waited for.
 Work then(Work work, std::function<void()> more);
+
+/// For how long it was under way, now that it was waited for; nothing where only its backend knows.
+std::optional<std::chrono::duration<double>> own_duration(const Work& work);
 
 }  // namespace tutti

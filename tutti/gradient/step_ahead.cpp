@@ -1,6 +1,7 @@
 #include "tutti/gradient/step_ahead.h"
 
 #include <algorithm>
+#include <iterator>
 #include <span>
 #include <unordered_set>
 #include <vector>
@@ -25,45 +26,33 @@ AllOptions options_of(const Optimizer& optimizer) {
   return all;
 }
 
-void set_options(Optimizer& optimizer, const AllOptions& options) {
-  for (std::size_t i = 0; i < std::min(options.size(), optimizer.param_groups().size()); ++i) {
-    optimizer.param_groups()[i].set_options(options[i]->clone());
-  }
-}
-
-/// While it lives, no parameters of the optimizer but these have a gradient, and options are as they were once.
+/// While it lives, the optimizer has these parameters alone, with options as they were once. Its own groups are put
+/// aside as they are: programs hold references into them.
 class OnlyThese {
  public:
   OnlyThese(Optimizer& optimizer, std::span<const at::Tensor> parameters, const AllOptions& options)
-      : optimizer_(optimizer), options_(options_of(optimizer)) {
+      : optimizer_(optimizer) {
     std::unordered_set<const void*> these;
     for (const auto& parameter : parameters) {
       these.insert(parameter.unsafeGetTensorImpl());
     }
-    for (auto& group : optimizer.param_groups()) {
-      for (auto& parameter : group.params()) {
-        if (parameter.grad().defined() && these.count(parameter.unsafeGetTensorImpl()) == 0) {
-          hidden_.emplace_back(parameter, parameter.grad());
-          parameter.mutable_grad().reset();
-        }
-      }
+    const auto& all = optimizer.param_groups();
+    for (std::size_t i = 0; i < std::min(all.size(), options.size()); ++i) {
+      std::vector<at::Tensor> some;
+      std::copy_if(all[i].params().begin(), all[i].params().end(), std::back_inserter(some),
+                   [&](const at::Tensor& parameter) { return these.count(parameter.unsafeGetTensorImpl()) > 0; });
+      groups_.emplace_back(std::move(some), options[i]->clone());
     }
-    set_options(optimizer, options);
+    groups_.swap(optimizer.param_groups());
   }
   OnlyThese(const OnlyThese&) = delete;
   OnlyThese& operator=(const OnlyThese&) = delete;
 
-  ~OnlyThese() {
-    set_options(optimizer_, options_);
-    for (auto& [parameter, gradient] : hidden_) {
-      parameter.mutable_grad() = gradient;
-    }
-  }
+  ~OnlyThese() { groups_.swap(optimizer_.param_groups()); }
 
  private:
   Optimizer& optimizer_;
-  AllOptions options_;
-  std::vector<std::pair<at::Tensor, at::Tensor>> hidden_;
+  std::vector<torch::optim::OptimizerParamGroup> groups_;
 };
 
 /// What is not stepped by this optimizer would lose its gradient.

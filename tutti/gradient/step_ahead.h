@@ -20,10 +20,11 @@ namespace tutti {
 ///   }
 ///
 /// The weights are those that optimizer.step() gives, to the bit. Between backward and step(), operators that need a
-/// gradient wait for it (clip_gradients waits for all, so that nothing is gained). Who reads parameters or gradients
-/// past LibTorch's operators, by data_ptr() or by saving them, calls finish() first. The optimizer steps each parameter
-/// for itself, with options as they were at step(). On all ranks or none; on one rank alone it changes nothing. What
-/// goes wrong on the way is thrown by the next backward, step() or finish(). One thread at a time.
+/// gradient wait for it (clip_gradients waits for all, so that nothing is gained). Who reaches parameters, gradients or
+/// the optimizer's state past LibTorch's operators (by data_ptr(), saving, loading, set_data(), or operations of a
+/// Group) calls finish() first. The optimizer steps each parameter for itself, with options as they were at step(). On
+/// all ranks or none; on one rank alone it changes nothing. What goes wrong on the way is thrown by the next backward,
+/// step() or finish(). One thread at a time.
 class StepAhead {
  public:
   StepAhead(DataParallelBase& model, torch::optim::Optimizer& optimizer);

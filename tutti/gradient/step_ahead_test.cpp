@@ -87,11 +87,12 @@ TEST(StepAhead, WeightsAreThoseOfUsualSteps) {
     torch::optim::AdamW second(pair.usual_net->parameters(), 0.01);
     StepAhead ahead(pair.ahead_model, first);
     std::size_t early = 0;
+    auto& first_options = first.param_groups()[0].options();  // as programs do: they must stay where they are
+    auto& second_options = second.param_groups()[0].options();
     for (int step = 0; step < 12; ++step) {
       const auto rate = 0.01 / (step + 1);  // a step that is taken later has the rate of its own time
-      for (auto* const optimizer : {&first, &second}) {
-        optimizer->param_groups()[0].options().set_lr(rate);
-      }
+      first_options.set_lr(rate);
+      second_options.set_lr(rate);
       mean_loss(pair.usual_model->forward(batch(group.rank(), step))).backward();
       second.step();
       second.zero_grad();
@@ -217,6 +218,61 @@ TEST(StepAhead, WhatIsThrownAwayIsNotTaken) {
     }
     ahead.finish();
     pair.expect_same();
+  });
+}
+
+TEST(StepAhead, WhatAProgramDoesToGradientsCounts) {
+  on_ranks(2, [](Group& group) {
+    Pair pair(group);
+    torch::optim::SGD first(pair.ahead_net->parameters(), 0.1);
+    torch::optim::SGD second(pair.usual_net->parameters(), 0.1);
+    StepAhead ahead(pair.ahead_model, first);
+    for (int step = 0; step < 8; ++step) {
+      mean_loss(pair.ahead_model->forward(batch(group.rank(), step))).backward();
+      mean_loss(pair.usual_model->forward(batch(group.rank(), step))).backward();
+      for (auto* const net : {&pair.ahead_net, &pair.usual_net}) {
+        auto& layers = (*net)->all;
+        layers[0]->weight.mutable_grad().reset();  // frozen
+        layers[1]->bias.mutable_grad() = torch::ones({5}, torch::kDouble);
+        layers[2]->weight.mutable_grad() = layers[2]->weight.grad() * 2;
+      }
+      ahead.step();
+      second.step();
+      second.zero_grad();
+    }
+    ahead.finish();
+    pair.expect_same();
+  });
+}
+
+TEST(StepAhead, ReproducibleSumsForgetNothing) {
+  on_ranks(2, [](Group& group) {
+    Deep ahead_net(6);
+    Deep usual_net(6);
+    const DataParallelOptions options{
+        .bucket_bytes = 200, .first_bucket_bytes = 200, .mean = Mean::per_pass, .reduction = Reduction::reproducible};
+    DataParallel ahead_model(ahead_net, group, options);
+    DataParallel usual_model(usual_net, group, options);
+    torch::optim::SGD first(ahead_net->parameters(), 0.1);
+    torch::optim::SGD second(usual_net->parameters(), 0.1);
+    StepAhead ahead(ahead_model, first);
+    const auto passes = [&](auto& model, int step) {
+      {
+        const auto pause = model.no_sync();
+        mean_loss(model->forward(batch(group.rank(), step))).backward();
+      }
+      mean_loss(model->forward(batch(group.rank(), step + 1))).backward();
+    };
+    for (int step = 0; step < 5; ++step) {
+      passes(ahead_model, step);
+      ahead.step();
+      passes(usual_model, step);
+      second.step();
+      second.zero_grad();
+    }
+    for (const auto& item : usual_net->named_parameters()) {
+      EXPECT_TRUE(torch::equal(ahead_net->named_parameters()[item.key()], item.value())) << item.key();
+    }
   });
 }
 

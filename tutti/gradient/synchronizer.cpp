@@ -187,11 +187,13 @@ void Synchronizer::begin_synchronizing() {
   current_ = {.step = last_ ? last_->step + 1 : 1, .passes = static_cast<std::uint64_t>(passes_)};
   current_.first_ready = Clock::now();
   if (const auto uses = std::exchange(to_learn_, {})) {
+    note_set_by_hand();  // before buckets are others
     learn(*uses);
   }
   held_ = std::min(next_held_, regular_);
   next_ = 0;
   filled_ = 0;
+  timed_ = true;
   foresight_.begin_pass();
   order_.clear();
   other_order_ = false;
@@ -205,6 +207,15 @@ void Synchronizer::begin_synchronizing() {
   as_sums_ = is_exact() && !(one_each && divisor_ == group_.size());
   if (!all_joined_) {
     buffers_.start(active_.empty() ? Rank{0} : active_.front());
+  }
+}
+
+/// Gradients that lie elsewhere than in their bucket count as this pass's.
+void Synchronizer::note_set_by_hand() {
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    const auto& gradient = tensor(i).grad();
+    const bool own = gradient.defined() && !gradient.is_sparse() && gradient.data_ptr() == view(i).data_ptr();
+    parameters_[i].touched = parameters_[i].touched || (gradient.defined() && !own);
   }
 }
 
@@ -297,8 +308,13 @@ void Synchronizer::backward_failed() noexcept {
     return;
   }
   pass_ = Pass::broken;
+  abort_group();
+}
+
+/// The others hear of it now, and not at their deadline.
+void Synchronizer::abort_group() noexcept {
   try {
-    group_.abort();  // the others hear of it now and not at their deadline
+    group_.abort();
   } catch (const std::exception&) {
     return;  // it is of no use any more as it is
   }

@@ -6,6 +6,8 @@
 #include <optional>
 #include <vector>
 
+#include <ATen/ThreadLocalState.h>
+
 #include "tutti/base/log.h"
 #include "tutti/gradient/arrivals.h"
 #include "tutti/gradient/backward_end.h"
@@ -97,11 +99,19 @@ class Synchronizer final : public ArrivalListener,
     Work work;
   };
 
-  /// Of a pass whose backward has returned: what is still on its way.
+  /// A bucket that is still on its way when backward has returned.
+  struct OpenBucket {
+    std::size_t index = 0;
+    std::vector<std::size_t> taken = {};     // slots whose gradients are for who asked
+    std::vector<c10::Storage> watched = {};  // who uses one of these waits
+  };
+
+  /// What is left of a pass whose backward has returned.
   struct Open {
-    std::vector<std::size_t> buckets = {};  // in the order in which they come back
+    std::vector<OpenBucket> buckets = {};  // in the order in which they come back
     Uses uses = {};
     Take take = nullptr;
+    std::optional<at::ThreadLocalState> state = {};  // of who asked: modes of autograd, and the like
   };
 
   struct Parameter {
@@ -141,12 +151,16 @@ class Synchronizer final : public ArrivalListener,
   bool may_stay_open(const Uses& uses) const;
   void stay_open(Uses uses);
   void bring_home();
-  void take_home(const Bucket& bucket) const;
+  void watch(OpenBucket& open, const at::Tensor& tensor);
+  void take_home(const OpenBucket& open) const;
   void settle_locked();
   void close_pass();
+  void stop_watching(const OpenBucket& open) const;
   void stop_all_watching() const;
+  void abort_group() noexcept;
   bool waits_for(const c10::StorageImpl* storage) const;
   void note_journeys();
+  void note_set_by_hand();
   std::size_t proposal() const;
   void reduce_aside(const Uses& uses);
   void add_late(const Uses& uses);
@@ -176,10 +190,11 @@ class Synchronizer final : public ArrivalListener,
   std::size_t next_held_ = 0;  // in the next pass
   std::size_t next_ = 0;       // the place whose bucket is to leave
   std::size_t filled_ = 0;     // regular buckets that are full
-  bool ahead_ = false;
-  bool all_ahead_ = false;  // all ranks, in this pass
+  int ahead_ = 0;              // so many want it
+  bool all_ahead_ = false;     // all ranks, in this pass
   Open open_;
-  std::vector<Journey> journeys_;  // of regular buckets, in the last pass
+  std::vector<Journey> journeys_;  // of regular buckets, in the last pass, where that is known
+  bool timed_ = true;              // it is, of this pass
   std::optional<Uses> to_learn_;   // from a pass that was open
   std::exception_ptr failure_;     // while it was
   Learner learner_;

@@ -15,22 +15,25 @@ using Clock = StepReport::Clock;
 
 double seconds(Clock::duration time) { return std::chrono::duration<double>(time).count(); }
 
-bool lies_in(const at::Tensor& tensor, const c10::StorageImpl* storage) {
-  return tensor.storage().unsafeGetStorageImpl() == storage;
-}
-
 }  // namespace
 
 void Synchronizer::go_ahead(bool on) {
   const std::lock_guard lock(mutex_);
-  ahead_ = on;
+  ahead_ += on ? 1 : -1;
 }
 
 /// From which place on buckets should be held in the next pass, as it looks from here.
-std::size_t Synchronizer::proposal() const { return ahead_ && !is_exact() ? first_held(journeys_) : regular_; }
+std::size_t Synchronizer::proposal() const {
+  const bool known = ahead_ > 0 && !is_exact() && !journeys_.empty();
+  return known ? std::max<std::size_t>(1, first_held(journeys_)) : regular_;
+}
 
 void Synchronizer::note_journeys() {
-  journeys_.assign(regular_, {});
+  journeys_.clear();
+  if (!timed_) {
+    return;
+  }
+  journeys_.resize(regular_);
   auto free = Clock::time_point::min();
   for (std::size_t place = 0; place < regular_; ++place) {
     const auto& times = buckets_[leaving(place)].times;
@@ -55,11 +58,15 @@ bool Synchronizer::may_stay_open(const Uses& uses) const {
   return true;
 }
 
+void Synchronizer::watch(OpenBucket& open, const at::Tensor& tensor) {
+  open.watched.push_back(tensor.storage());
+  watch_use(open.watched.back(), shared_from_this());
+}
+
 void Synchronizer::stay_open(Uses uses) {
   open_ = {.uses = std::move(uses)};
   for (auto place = held_; place < regular_; ++place) {
-    open_.buckets.push_back(leaving(place));
-    watch_use(buckets_[leaving(place)].memory, weak_from_this());
+    watch(open_.buckets.emplace_back(OpenBucket{.index = leaving(place)}), buckets_[leaving(place)].memory);
   }
   pass_ = Pass::open;
 }
@@ -73,10 +80,16 @@ void Synchronizer::take_later(Take take) {
     return;
   }
   open_.take = std::move(take);
-  for (const auto bucket : open_.buckets) {
-    for (const auto& parameter : buckets_[bucket].parameters) {
-      parameter.mutable_grad().reset();
-      watch_use(parameter, weak_from_this());
+  open_.state.emplace();
+  for (auto& open : open_.buckets) {
+    const auto& bucket = buckets_[open.index];
+    for (std::size_t slot = 0; slot < bucket.numbers.size(); ++slot) {
+      auto& gradient = bucket.parameters[slot].mutable_grad();
+      if (gradient.is_same(bucket.views[slot])) {  // else somebody has put another in its place, or none
+        gradient.reset();
+        open.taken.push_back(slot);
+        watch(open, bucket.parameters[slot]);
+      }
     }
   }
 }
@@ -95,25 +108,26 @@ void Synchronizer::settle_locked() {
   }
 }
 
-/// Waits for the next bucket. Fails as the group does, and then for good.
+/// Waits for the next bucket. What goes wrong is for good.
 void Synchronizer::bring_home() {
-  const at::DisableRecordFunctionGuard unseen;
-  const c10::NoGradGuard no_grad;
   try {
+    const at::DisableRecordFunctionGuard unseen;
+    const c10::NoGradGuard no_grad;
     const auto began = Clock::now();
-    const auto& bucket = buckets_[open_.buckets.front()];
-    finish(open_.buckets.front(), open_.uses);
+    const auto& open = open_.buckets.front();
+    finish(open.index, open_.uses);
     current_.last_reduced = Clock::now();
     current_.waited += current_.last_reduced - began;
-    stop_watching(bucket.memory);
+    stop_watching(open);
     if (open_.take) {
-      take_home(bucket);
+      take_home(open);
     }
     open_.buckets.erase(open_.buckets.begin());
   } catch (const std::exception&) {
     failure_ = std::current_exception();
     pass_ = Pass::broken;
     stop_all_watching();
+    abort_group();
     throw;
   }
   if (open_.buckets.empty()) {
@@ -124,15 +138,15 @@ void Synchronizer::bring_home() {
 }
 
 /// What was asked for with the gradients, now that they are there. They are for nobody else.
-void Synchronizer::take_home(const Bucket& bucket) const {
+void Synchronizer::take_home(const OpenBucket& open) const {
+  const at::ThreadLocalStateGuard as_when_asked(*open_.state);
+  const at::DisableRecordFunctionGuard unseen;
+  const auto& bucket = buckets_[open.index];
   std::vector<at::Tensor> parameters;
   std::vector<at::Tensor> others;  // gradients that they have got meanwhile
-  for (std::size_t slot = 0; slot < bucket.numbers.size(); ++slot) {
-    stop_watching(bucket.parameters[slot]);
-    if (open_.uses[bucket.numbers[slot]] != 0) {
-      parameters.push_back(bucket.parameters[slot]);
-      others.push_back(std::exchange(parameters.back().mutable_grad(), bucket.views[slot]));
-    }
+  for (const auto slot : open.taken) {
+    parameters.push_back(bucket.parameters[slot]);
+    others.push_back(std::exchange(parameters.back().mutable_grad(), bucket.views[slot]));
   }
   open_.take(parameters);
   for (std::size_t i = 0; i < parameters.size(); ++i) {
@@ -140,22 +154,23 @@ void Synchronizer::take_home(const Bucket& bucket) const {
   }
 }
 
+void Synchronizer::stop_watching(const OpenBucket& open) const {
+  for (const auto& storage : open.watched) {
+    gradient::stop_watching(storage, this);
+  }
+}
+
 void Synchronizer::stop_all_watching() const {
-  for (const auto index : open_.buckets) {
-    stop_watching(buckets_[index].memory);
-    for (const auto& parameter : buckets_[index].parameters) {
-      stop_watching(parameter);
-    }
+  for (const auto& open : open_.buckets) {
+    stop_watching(open);
   }
 }
 
 /// Whether somebody who uses that has to wait.
 bool Synchronizer::waits_for(const c10::StorageImpl* storage) const {
-  return std::any_of(open_.buckets.begin(), open_.buckets.end(), [&](std::size_t index) {
-    const auto& bucket = buckets_[index];
-    const auto is_there = [&](const at::Tensor& tensor) { return lies_in(tensor, storage); };
-    return is_there(bucket.memory) ||
-           (open_.take && std::any_of(bucket.parameters.begin(), bucket.parameters.end(), is_there));
+  return std::any_of(open_.buckets.begin(), open_.buckets.end(), [&](const OpenBucket& open) {
+    return std::any_of(open.watched.begin(), open.watched.end(),
+                       [&](const c10::Storage& each) { return each.unsafeGetStorageImpl() == storage; });
   });
 }
 

@@ -59,7 +59,7 @@ void Synchronizer::end_pass() {
     return;
   }
   close_pass();
-  if (all_ahead_) {
+  if (all_ahead_ && !is_exact()) {
     to_learn_ = std::move(uses);  // where those do that left it open
   } else {
     learn(uses);
@@ -99,8 +99,8 @@ Synchronizer::Agreement Synchronizer::start_agreeing() const {
   values[kPasses] = passes_;
   values[kNotPasses] = joined ? 0 : ~passes_;
   values[kOtherOrder] = other_order_ && first ? 1 : 0;
-  values[kNotAhead] = ahead_ ? 0 : 1;
-  values[kHeld] = first ? static_cast<std::int32_t>(proposal()) : 0;
+  values[kNotAhead] = ahead_ > 0 ? 0 : 1;
+  values[kHeld] = first ? static_cast<std::int32_t>(joined ? held_ : proposal()) : 0;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     const auto& parameter = parameters_[i];
     const bool late = parameter.late.defined() || parameter.addends.size() > (as_sums_ ? 0 : 1);

@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 
-#include "tutti/comm/work.h"
 #include "tutti/gradient/hook.h"
 #include "tutti/gradient/synchronizer.h"
 
@@ -12,15 +11,6 @@ namespace tutti::gradient {
 namespace {
 
 using Clock = StepReport::Clock;
-
-/// How long it was under way, by its own account where it has one; else until it was waited for.
-Clock::duration duration_of(const Work& work, Clock::duration waited) {
-  if (dynamic_cast<const BackendWork*>(work.c10d_work().get()) == nullptr) {
-    return waited;
-  }
-  const std::chrono::duration<double, std::milli> own(work.c10d_work()->getDuration());
-  return std::min(waited, std::chrono::duration_cast<Clock::duration>(own));
-}
 
 }  // namespace
 
@@ -83,7 +73,12 @@ void Synchronizer::launch(std::size_t index) {
 void Synchronizer::finish(std::size_t index, const Uses& uses) {
   auto& bucket = buckets_[index];
   bucket.work->wait();
-  bucket.times.reduced = bucket.times.started + duration_of(*bucket.work, Clock::now() - bucket.times.started);
+  // By its own account, where it has one; else it was there when it was waited for.
+  const auto waited = Clock::now() - bucket.times.started;
+  const auto own = own_duration(*bucket.work);
+  timed_ = timed_ && own;
+  bucket.times.reduced =
+      bucket.times.started + std::min(waited, own ? std::chrono::duration_cast<Clock::duration>(*own) : waited);
   bucket.work.reset();
   bucket.state = BucketState::reduced;
   for (std::size_t slot = 0; as_sums_ && slot < bucket.numbers.size(); ++slot) {

@@ -1,7 +1,9 @@
 #include "tutti/gradient/use_watch.h"
 
+#include <algorithm>
 #include <mutex>
 #include <unordered_map>
+#include <vector>
 
 #include <ATen/record_function.h>
 
@@ -16,33 +18,38 @@ class Watched {
     return *watched;
   }
 
-  void add(const c10::StorageImpl* storage, const std::weak_ptr<UseListener>& listener) {
+  void add(const c10::StorageImpl* storage, const std::shared_ptr<UseListener>& listener) {
     const std::lock_guard lock(mutex_);
-    if (listeners_.empty()) {
+    if (watchers_.empty()) {
       handle_ = at::addGlobalCallback(
           at::RecordFunctionCallback(&Watched::operator_begins).needsInputs(true).scopes({at::RecordScope::FUNCTION}));
     }
-    auto& entry = listeners_[storage];
-    entry.listener = listener;
-    ++entry.times;
+    watchers_[storage].push_back({listener.get(), listener});
   }
 
-  void remove(const c10::StorageImpl* storage) {
+  void remove(const c10::StorageImpl* storage, const UseListener* listener) {
     const std::lock_guard lock(mutex_);
-    const auto found = listeners_.find(storage);
-    if (found == listeners_.end() || --found->second.times > 0) {
+    const auto found = watchers_.find(storage);
+    if (found == watchers_.end()) {
       return;
     }
-    listeners_.erase(found);
-    if (listeners_.empty()) {
+    auto& all = found->second;
+    const auto one = std::find_if(all.begin(), all.end(), [&](const Watcher& each) { return each.who == listener; });
+    if (one != all.end()) {
+      all.erase(one);
+    }
+    if (all.empty()) {
+      watchers_.erase(found);
+    }
+    if (watchers_.empty()) {
       at::removeCallback(handle_);
     }
   }
 
  private:
-  struct Entry {
+  struct Watcher {
+    const UseListener* who;
     std::weak_ptr<UseListener> listener;
-    int times = 0;  // it is watched: several tensors may lie there
   };
 
   static std::unique_ptr<at::ObserverContext> operator_begins(const at::RecordFunction& function) {
@@ -67,29 +74,38 @@ class Watched {
       return;
     }
     const auto* const storage = tensor.storage().unsafeGetStorageImpl();
-    if (const auto listener = find(storage)) {
+    for (const auto& listener : find(storage)) {
       const at::DisableRecordFunctionGuard unseen;
       listener->about_to_be_used(storage);
     }
   }
 
-  std::shared_ptr<UseListener> find(const c10::StorageImpl* storage) {
+  std::vector<std::shared_ptr<UseListener>> find(const c10::StorageImpl* storage) {
+    std::vector<std::shared_ptr<UseListener>> listeners;
     const std::lock_guard lock(mutex_);
-    const auto found = listeners_.find(storage);
-    return found == listeners_.end() ? nullptr : found->second.listener.lock();
+    if (const auto found = watchers_.find(storage); found != watchers_.end()) {
+      for (const auto& watcher : found->second) {
+        if (auto listener = watcher.listener.lock()) {
+          listeners.push_back(std::move(listener));
+        }
+      }
+    }
+    return listeners;
   }
 
   std::mutex mutex_;
-  std::unordered_map<const c10::StorageImpl*, Entry> listeners_;
+  std::unordered_map<const c10::StorageImpl*, std::vector<Watcher>> watchers_;
   at::CallbackHandle handle_ = 0;
 };
 
 }  // namespace
 
-void watch_use(const at::Tensor& tensor, const std::weak_ptr<UseListener>& listener) {
-  Watched::all().add(tensor.storage().unsafeGetStorageImpl(), listener);
+void watch_use(const c10::Storage& storage, const std::shared_ptr<UseListener>& listener) {
+  Watched::all().add(storage.unsafeGetStorageImpl(), listener);
 }
 
-void stop_watching(const at::Tensor& tensor) { Watched::all().remove(tensor.storage().unsafeGetStorageImpl()); }
+void stop_watching(const c10::Storage& storage, const UseListener* listener) {
+  Watched::all().remove(storage.unsafeGetStorageImpl(), listener);
+}
 
 }  // namespace tutti::gradient

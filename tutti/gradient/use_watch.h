@@ -19,10 +19,10 @@ class UseListener {
   virtual void about_to_be_used(const c10::StorageImpl* storage) noexcept = 0;
 };
 
-/// Tells the listener, while it lives, before any operator of LibTorch gets the tensor, or another one in the same
-/// memory, on whatever thread. Who follows a pointer into it is not seen. While anything is watched, each operator
-/// takes about a microsecond longer. Who watches several tensors in the same memory stops as often.
-void watch_use(const at::Tensor& tensor, const std::weak_ptr<UseListener>& listener);
-void stop_watching(const at::Tensor& tensor);
+/// Tells the listener, while it lives, before any operator of LibTorch gets a tensor in that memory, on whatever
+/// thread. Who follows a pointer into it is not seen. While anything is watched, each operator takes about a
+/// microsecond longer. Who watches the same memory several times stops as often.
+void watch_use(const c10::Storage& storage, const std::shared_ptr<UseListener>& listener);
+void stop_watching(const c10::Storage& storage, const UseListener* listener);
 
 }  // namespace tutti::gradient

@@ -13,6 +13,12 @@
 
 namespace tutti::observe {
 
+namespace {
+
+constexpr int kDeepest = 64;
+
+}  // namespace
+
 Result<std::string> find_run(const std::string& folder_or_file) {
   namespace fs = std::filesystem;
   std::error_code error;
@@ -43,7 +49,18 @@ Result<nlohmann::json> read_run(const std::string& file) {
   if (!stream.is_open() || stream.bad()) {
     return Error{Code::system, fmt::format("{}: cannot read: {}", file, std::strerror(errno))};
   }
-  auto run = nlohmann::json::parse(text, nullptr, false);
+  bool too_deep = false;  // and the stack would be too small for it
+  auto run = nlohmann::json::parse(
+      text,
+      [&](int depth, nlohmann::json::parse_event_t, nlohmann::json&) {
+        too_deep = too_deep || depth > kDeepest;
+        return !too_deep;
+      },
+      false);
+  if (too_deep) {
+    return Error{Code::invalid_argument,
+                 fmt::format("{}: no record of a run: more than {} levels deep", file, kDeepest)};
+  }
   if (!run.is_object()) {
     return Error{Code::invalid_argument,
                  fmt::format("{}: no record of a run: {}", file, run.is_discarded() ? "not JSON" : "not an object")};

@@ -25,16 +25,9 @@ namespace {
 
 constexpr int kGuardInterval = 50;
 
-/// Not what could not be gone on from: the last good ones stay.
-Status save_numbers(const std::string& folder, const Checkpoint& checkpoint) {
-  for (const auto& [name, weight] : checkpoint.weights) {
-    if (!weight.isfinite().all().item<bool>()) {
-      return Error{Code::invalid_argument,
-                   fmt::format("{} has become not a number, so nothing is saved; what was saved before stays in {}",
-                               name, folder)};
-    }
-  }
-  return save_checkpoint(folder, checkpoint);
+bool all_finite(const NamedTensors& weights) {
+  return std::all_of(weights.begin(), weights.end(),
+                     [](const auto& named) { return named.second.isfinite().all().template item<bool>(); });
 }
 
 /// One rank's part in the job.
@@ -208,16 +201,23 @@ void Job::record_memory() {
   }
 }
 
-/// Whether it could be written.
+/// Whether it could be written. What nobody could go on from is not: the last good one stays.
 bool Job::save() {
+  if (!std::isfinite(loss_)) {
+    return true;
+  }
   bool written = true;
   if (logbook_) {
     const auto weights = trainer_.weights();
-    const auto saved = save_numbers(options_.folder, {.weights = weights,
-                                                      .size = trainer_.model()->size(),
-                                                      .config = config_,
-                                                      .optimizer = trainer_.optimizer(),
-                                                      .position = trainer_.position(made_)});
+    if (!all_finite(weights)) {
+      logbook_->say("note: weights are not numbers any more, and are not saved");
+      return all_agree(trainer_.group(), true);
+    }
+    const auto saved = save_checkpoint(options_.folder, {.weights = weights,
+                                                         .size = trainer_.model()->size(),
+                                                         .config = config_,
+                                                         .optimizer = trainer_.optimizer(),
+                                                         .position = trainer_.position(made_)});
     written = saved.ok();
     if (!written) {
       std::fputs(fmt::format("tutti train: {}\n", saved.error().message).c_str(), stderr);
@@ -270,7 +270,9 @@ int Job::judge() const {
     return 0;
   }
   if (logbook_) {
-    std::fputs("tutti train: the last loss is not a number; a smaller --learning-rate may help\n", stderr);
+    std::fputs(
+        "tutti train: the last loss is not a number, so weights are not saved; a smaller --learning-rate may help\n",
+        stderr);
   }
   return 1;
 }

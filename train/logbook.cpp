@@ -120,7 +120,12 @@ nlohmann::json Logbook::whole_run(const std::string& folder) {
 }
 
 Result<std::vector<std::string>> Logbook::write(const std::string& folder, Ending ending) {
-  std::vector<std::string> paths{folder + "/model.safetensors", folder + "/train.json"};
+  std::vector<std::string> paths;
+  for (const auto* name : {"/model.safetensors", "/train.json"}) {
+    if (std::error_code error; std::filesystem::exists(folder + name, error)) {
+      paths.push_back(folder + name);
+    }
+  }
   if (!options_.config.record) {
     return paths;
   }

@@ -125,7 +125,7 @@ class WholeRuns(Trained):
         for rank in (0, 1):
             self.assertEqual(out.count(f"note: rank {rank} had a loss or gradient that is not a number in step 2"), 1)
             self.assertIn(f"rank {rank} had a loss or gradient that is not a number 29 times, in steps 2 to 30", out)
-        self.assertEqual(err, "tutti train: the last loss is not a number; a smaller --learning-rate may help\n")
+        self.assertEqual(err, "tutti train: the last loss is not a number, so weights are not saved; a smaller --learning-rate may help\n")
         run = json.loads((self.folder / "runs/train/run.json").read_text())
         self.assertEqual([(event["rank"], event["kind"]) for event in run["events"]], [(0, "NaN"), (1, "NaN")])
 
@@ -260,6 +260,46 @@ class Interrupted(Trained):
         self.assertEqual((run["status"], run["ranks"]), ("finished", 3))
 
 
+class Guarded(Trained):
+    """What was saved stays as long as nothing better is there."""
+
+    def test_a_copy_goes_on_where_it_is(self):
+        self.train("--steps", "3", "--out", "good")
+        shutil.copytree(self.folder / "good", self.folder / "copy")
+        self.tutti("train", "--config", "copy/train.json", "--resume", "--steps", "5")
+        steps = {name: json.loads((self.folder / name / "position.json").read_text())["step"] for name in ("good", "copy")}
+        self.assertEqual(steps, {"good": 3, "copy": 5})
+
+    def test_weights_that_are_no_numbers_are_not_saved(self):
+        self.train("--steps", "3", "--out", "good")
+        before = self.weights("good")
+        _, err = self.tutti("train", "--config", "good/train.json", "--resume", "--steps", "12", "--learning-rate", "1e30", "--clip", "0",
+                            "--minimum-rate", "1e30", code=1)
+        self.assertIn("the last loss is not a number, so weights are not saved", err)
+        self.assertEqual(self.weights("good"), before)
+        self.tutti("generate", "good", "--length", "5")
+
+    def test_what_failed_to_go_on_can_still_go_on(self):
+        self.train("--steps", "3", "--out", "good")
+        _, err = self.tutti("train", "--config", "good/train.json", "--resume", "--steps", "5", "--optimizer", "lamb", code=1)
+        self.assertIn("is damaged, or the state of another optimizer", err)
+        self.tutti("train", "--config", "good/train.json", "--resume", "--steps", "5")
+
+    def test_one_training_at_a_time_in_a_folder(self):
+        command = [ARGUMENTS.tool, "train", "--data", str(self.text), *SMALL, "--steps", "100000", "-n", "1", "--out", "same", "--json"]
+        with subprocess.Popen(command, cwd=self.folder, stdout=subprocess.PIPE) as first:
+            self.addCleanup(first.kill)
+            first.stdout.readline()
+            self.assertRegex(self.complaint("--data", self.text, *SMALL, "--out", "same"), "another training writes there now")
+            first.send_signal(signal.SIGINT)
+            first.stdout.read()
+            self.assertEqual(first.wait(60), 130)
+
+    def test_pipes_are_refused(self):
+        os.mkfifo(self.folder / "pipe")
+        self.assertRegex(self.complaint("--data", "pipe", *SMALL), "is a pipe; give what it holds on standard input")
+
+
 class FullDisk(Trained):
     def setUp(self):
         super().setUp()
@@ -278,7 +318,7 @@ class FullDisk(Trained):
         _, err = self.train("--steps", "3", "--out", self.disk / "run", "--no-record", code=1)
         self.assertRegex(err, r"tutti train: .*: No space left on device")
         after = {file.name: file.read_bytes() for file in (self.disk / "run").iterdir()}
-        del before["train.json"], after["train.json"]
+        del after["starting.json"]  # what it was to do
         self.assertEqual(after, before)
 
 

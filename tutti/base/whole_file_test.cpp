@@ -1,6 +1,7 @@
 #include "tutti/base/whole_file.h"
 
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -39,7 +40,7 @@ TEST_F(WholeFile, WhatGoesWrongLeavesTheOldOne) {
   std::filesystem::create_directories(folder_ + "/taken/inside");
   const auto status = write_whole(folder_ + "/taken", "text");
   ASSERT_FALSE(status.ok());
-  EXPECT_THAT(status.error().message, testing::HasSubstr("cannot put the new one in its place"));
+  EXPECT_THAT(status.error().message, testing::HasSubstr("cannot write: it is a folder"));
   EXPECT_TRUE(std::filesystem::exists(folder_ + "/taken/inside"));
   std::ofstream(folder_ + "/file") << "old";
   EXPECT_THAT(write_whole(folder_ + "/file/x", "text").error().message, testing::HasSubstr("cannot make the folder"));
@@ -65,6 +66,14 @@ class NoRoom {
   rlimit before_{};
   void (*handler_)(int);
 };
+
+TEST_F(WholeFile, WhatIsNoFileStays) {
+  std::filesystem::create_directories(folder_);
+  const auto pipe = folder_ + "/pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_THAT(write_whole(pipe, "text").error().message, testing::HasSubstr("pipe: cannot write: it is no file"));
+  EXPECT_TRUE(std::filesystem::is_fifo(pipe));
+}
 
 TEST_F(WholeFile, WithoutRoomTheOldOneStaysAndNothingElse) {
   const auto path = folder_ + "/file";

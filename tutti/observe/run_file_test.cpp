@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -54,9 +55,14 @@ TEST_F(RunFile, WhatIsNoRunIsRefused) {
            {R"({"format": 2})", "recorded in format 2; this program reads 1"},
            {R"({"format": "1"})", "recorded in format \"1\"; this program reads 1"}}) {
     const auto run = read_run(put(text));
-    ASSERT_FALSE(run.ok()) << text;
+    ASSERT_FALSE(run.ok()) << sentence;
     EXPECT_THAT(run.error().message, HasSubstr("run.json: " + sentence));
   }
+  auto deep = std::string(200'000, ']');
+  std::fill_n(deep.begin(), deep.size() / 2, '[');
+  deep.insert(0, R"({"x": )");
+  deep.push_back('}');
+  EXPECT_THAT(read_run(put(deep)).error().message, HasSubstr("no record of a run: more than 64 levels deep"));
   EXPECT_THAT(read_run(folder_).error().message, HasSubstr("cannot read"));
   EXPECT_THAT(read_run(folder_ + "/none").error().message, HasSubstr("cannot read: No such file"));
 }

@@ -1,10 +1,5 @@
 #include "train/config.h"
 
-#include <fcntl.h>
-
-#include <cerrno>
-#include <cstring>
-
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -12,7 +7,6 @@
 #include "train/files.h"
 #include "train/nearest.h"
 #include "train/strict_json.h"
-#include "tutti/base/file_descriptor.h"
 #include "tutti/base/whole_file.h"
 
 namespace tutti::train {
@@ -56,12 +50,7 @@ Result<Config> from_json(std::string_view text, Config config) {
 }
 
 Result<Config> read_config(const std::string& path) {
-  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file.valid()) {
-    return Error{errno == ENOENT ? Code::not_found : Code::system,
-                 fmt::format("{}: cannot read: {}", path, std::strerror(errno))};
-  }
-  const auto text = read_to_end(file.get(), path);
+  const auto text = read_file(path);
   if (!text) {
     return text.error();
   }

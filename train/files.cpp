@@ -102,4 +102,13 @@ Result<std::string> read_to_end(int descriptor, const std::string& name) {
   }
 }
 
+Result<std::string> read_file(const std::string& path) {
+  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.valid()) {
+    return Error{errno == ENOENT ? Code::not_found : Code::system,
+                 fmt::format("{}: cannot read: {}", path, std::strerror(errno))};
+  }
+  return read_to_end(file.get(), path);
+}
+
 }  // namespace tutti::train

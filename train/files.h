@@ -15,4 +15,7 @@ Result<std::vector<std::string>> text_files(const std::string& folder);
 /// All that a descriptor gives until its end. Blocks. `name` is for the error.
 Result<std::string> read_to_end(int descriptor, const std::string& name);
 
+/// All that is in a file. Blocks.
+Result<std::string> read_file(const std::string& path);
+
 }  // namespace tutti::train

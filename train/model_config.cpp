@@ -1,9 +1,5 @@
 #include "train/model_config.h"
 
-#include <fcntl.h>
-
-#include <cerrno>
-#include <cstring>
 #include <optional>
 
 #include <fmt/format.h>
@@ -11,7 +7,6 @@
 
 #include "train/files.h"
 #include "train/strict_json.h"
-#include "tutti/base/file_descriptor.h"
 
 namespace tutti::train {
 namespace {
@@ -114,12 +109,7 @@ Result<ModelSize> parse_model_config(std::string_view text) {
 
 Result<ModelSize> read_model_config(const std::string& folder) {
   const auto path = folder + "/config.json";
-  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file.valid()) {
-    return Error{errno == ENOENT ? Code::not_found : Code::system,
-                 fmt::format("{}: cannot read: {}", path, std::strerror(errno))};
-  }
-  const auto text = read_to_end(file.get(), path);
+  const auto text = read_file(path);
   if (!text) {
     return text.error();
   }

@@ -1,16 +1,10 @@
 #include "train/position_file.h"
 
-#include <fcntl.h>
-
-#include <cerrno>
-#include <cstring>
-
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "train/files.h"
 #include "train/strict_json.h"
-#include "tutti/base/file_descriptor.h"
 
 namespace tutti::train {
 namespace {
@@ -30,12 +24,7 @@ std::string position_text(const Position& position) {
 
 Result<Position> read_position(const std::string& folder) {
   const auto path = folder + "/position.json";
-  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file.valid()) {
-    return Error{errno == ENOENT ? Code::not_found : Code::system,
-                 fmt::format("{}: cannot read: {}", path, std::strerror(errno))};
-  }
-  const auto text = read_to_end(file.get(), path);
+  const auto text = read_file(path);
   if (!text) {
     return text.error();
   }

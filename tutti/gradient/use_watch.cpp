@@ -14,7 +14,7 @@ namespace {
 class Watched {
  public:
   static Watched& all() {
-    static auto* const watched = new Watched;  // outlives every thread
+    static auto* watched = new Watched;  // outlives every thread
     return *watched;
   }
 

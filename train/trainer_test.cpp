@@ -143,6 +143,7 @@ TEST(Trainer, GoesOnFromWhatWasSaved) {
       }
       const auto saved = save_checkpoint(folder.path(), {.weights = whole.weights(),
                                                          .size = whole.model()->size(),
+                                                         .config = config,
                                                          .optimizer = whole.optimizer(),
                                                          .position = whole.position(10)});
       ASSERT_TRUE(saved.ok()) << saved.error().message;

@@ -48,7 +48,8 @@ class Pictures(unittest.TestCase):
         cls.folder = Path(folder.name)
         ARGUMENTS.out.mkdir(parents=True, exist_ok=True)
         terminal = Terminal([ARGUMENTS.tool, "train", "--steps", str(ARGUMENTS.steps)], folder.name, COLUMNS)
-        terminal.read_until(rf" {ARGUMENTS.steps * 6 // 10}\d?/{ARGUMENTS.steps}  ".encode() if ARGUMENTS.steps >= 100 else b"loss", 600)
+        later = "|".join(str(step) for step in range(ARGUMENTS.steps * 6 // 10, ARGUMENTS.steps))  # not every step is drawn
+        terminal.read_until(rf" ({later})/{ARGUMENTS.steps}  ".encode(), 300)
         cls.midway = rows(terminal.seen)
         cls.code = terminal.wait()
         cls.end = rows(terminal.seen)

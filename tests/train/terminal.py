@@ -28,9 +28,8 @@ class Terminal:
     def read_until(self, pattern, seconds=60):
         end = time.monotonic() + seconds
         while not re.search(pattern, self.seen):
-            if time.monotonic() > end:
+            if time.monotonic() > end or not self.read():
                 raise AssertionError(f"no {pattern} in {self.seen!r}")
-            self.read()
 
     def read(self):
         if select.select([self.master], [], [], 1)[0]:

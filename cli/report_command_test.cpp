@@ -131,7 +131,7 @@ TEST_F(ReportCommand, WhatCannotBeWrittenLeavesTheOldPage) {
   std::filesystem::create_directories(run + "/report.html/inside");
   const auto said = report({run});
   EXPECT_EQ(said.code, 1);
-  EXPECT_THAT(said.errors, HasSubstr("report.html: cannot put the new one in its place: Is a directory"));
+  EXPECT_THAT(said.errors, HasSubstr("report.html: cannot write: it is a folder"));
   EXPECT_TRUE(std::filesystem::exists(run + "/report.html/inside"));
 }
 

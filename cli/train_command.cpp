@@ -13,6 +13,7 @@
 #include "cli/train_setup.h"
 #include "train/corpus.h"
 #include "train/live_line.h"
+#include "tutti/base/environment.h"
 
 namespace tutti::cli {
 namespace {
@@ -79,6 +80,9 @@ int train_command(const std::vector<std::string>& arguments) {
   }
   if (is_rank()) {
     return complain(kName, "starts its ranks itself (-n), and was itself started as one of several: call it alone");
+  }
+  if (const auto environment = read_environment(); !environment) {
+    return complain(kName, environment.error().message);
   }
   const auto program = find_beside("tutti-train");
   if (!program) {

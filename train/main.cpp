@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "train/failure.h"
 #include "train/files.h"
 #include "train/interrupt.h"
 #include "train/job.h"
@@ -28,15 +29,25 @@ using namespace tutti::train;
 
 constexpr std::size_t kMostWaiting = 200;
 
+int complain(const std::string& command, const std::string& sentence) {
+  std::fprintf(stderr, "tutti %s: %s\n", command.c_str(), sentence.c_str());
+  return 1;
+}
+
 int train_mode(const Arguments& arguments) {
   const Interrupt held_back;
   const auto& shown = arguments[2];
   const auto world = tutti::init();
-  return train(world, {.folder = arguments[1],
-                       .resume = arguments[3] == "resume",
-                       .display = shown == "live"   ? Display::live
-                                  : shown == "json" ? Display::json
-                                                    : Display::plain});
+  try {
+    return train(world, {.folder = arguments[1],
+                         .resume = arguments[3] == "resume",
+                         .display = shown == "live"   ? Display::live
+                                    : shown == "json" ? Display::json
+                                                      : Display::plain});
+  } catch (...) {
+    const auto sentence = failure_to_say(world, caught_error());
+    return sentence ? complain("train", *sentence) : 1;
+  }
 }
 
 Gpt load_model(const std::string& folder) {
@@ -108,12 +119,7 @@ int main(int count, char** values) {
     }
     std::fputs("this is a part of `tutti train` and `tutti generate`: call those\n", stderr);
     return 2;
-  } catch (const tutti::Exception& error) {
-    std::fprintf(stderr, "tutti %s: %s\n", arguments[0].c_str(), error.error().message.c_str());
-  } catch (const c10::Error& error) {
-    std::fprintf(stderr, "tutti %s: %s\n", arguments[0].c_str(), error.what_without_backtrace());
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "tutti %s: %s\n", arguments[0].c_str(), error.what());
+  } catch (...) {
+    return complain(arguments[0], caught_error().message);
   }
-  return 1;
 }

@@ -221,6 +221,43 @@ class BadInput(Trained):
         self.assertIn("when the position was saved", self.complaint("--resume", "--steps", "4"))
 
 
+class Failing(Trained):
+    """What is said when ranks fail, and how often."""
+
+    def test_what_all_ranks_meet_is_said_once(self):
+        self.train("--steps", "3", "--out", "good")
+        resume = ("train", "--config", "good/train.json", "--resume", "--steps", "5", "-n", "3")
+        _, err = self.tutti(*resume, "--optimizer", "lamb", code=1)
+        self.assertEqual(err, "tutti train: good/optimizer.pt: is damaged, or the state of another optimizer or model than this one\n")
+        (self.folder / "good/model.safetensors").write_bytes(b"no weights")
+        _, err = self.tutti(*resume, code=1)
+        self.assertRegex(err, r"\Atutti train: good/model.safetensors: .*\n\Z")
+
+    def test_what_one_rank_meets_is_said_with_it(self):
+        tool = self.tool_whose_ranks("[ $RANK = 1 ] && cd /")
+        done = subprocess.run([tool, "train", "--data", self.text, *SMALL, "--steps", "3", "-n", "3", "--out", "lost"], cwd=self.folder,
+                              capture_output=True, text=True, timeout=60, check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.stderr, "tutti train: rank 1: lost/starting.json: cannot read: No such file or directory\n")
+
+    def test_an_environment_that_makes_no_sense_is_said_once(self):
+        os.environ["TUTTI_TIMEOUT"] = "soon"
+        self.addCleanup(os.environ.pop, "TUTTI_TIMEOUT")
+        self.assertEqual(self.complaint("--data", self.text, *SMALL, "-n", "2"),
+                         "tutti train: TUTTI_TIMEOUT=soon: must be a number of seconds above 0\n")
+        self.assertFalse((self.folder / "runs").exists())
+
+    def tool_whose_ranks(self, begin):
+        """A copy of the tool whose ranks run these words of the shell first."""
+        folder = self.folder / "tool"
+        folder.mkdir()
+        shutil.copy(ARGUMENTS.tool, folder / "tutti")
+        program = Path(ARGUMENTS.tool).parent / "tutti-train"
+        (folder / "tutti-train").write_text(f'#!/bin/sh\n{begin}\nexec "{program}" "$@"\n')
+        (folder / "tutti-train").chmod(0o755)
+        return str(folder / "tutti")
+
+
 class Interrupted(Trained):
     def command(self, *words):
         return [ARGUMENTS.tool, "train", "--data", str(self.text), *SMALL, "-n", "2", *words]

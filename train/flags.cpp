@@ -1,6 +1,7 @@
 #include "train/flags.h"
 
 #include <charconv>
+#include <cmath>
 #include <map>
 
 #include <CLI/CLI.hpp>
@@ -32,7 +33,8 @@ constexpr const char* kExamples =
 Json number_of(const std::string& text) {
   const auto parsed = [&](auto value) -> Json {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    return error == std::errc{} && end == text.data() + text.size() ? Json(value) : Json();
+    const bool whole = error == std::errc{} && end == text.data() + text.size();
+    return whole && std::isfinite(static_cast<double>(value)) ? Json(value) : Json();
   };
   for (const auto& value : {parsed(std::int64_t{}), parsed(double{})}) {
     if (!value.is_null()) {

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "train/fields.h"
+#include "train/strict_json.h"
 #include "train/test_folder.h"
 
 namespace tutti::train {
@@ -101,6 +102,14 @@ TEST(Flags, ErrorsNameTheFlag) {
   EXPECT_THAT(why({"--steps"}), HasSubstr("--steps"));
   EXPECT_THAT(why({"--steps", "1", "--steps", "2"}), HasSubstr("--steps"));
   EXPECT_THAT(why({"--config", "/none.json"}), HasSubstr("/none.json: cannot read"));
+}
+
+TEST(Flags, WhatIsNoNumberIsShownAsItWasTyped) {
+  for (const std::string text : {"nan", "NaN", "-nan", "nan(7)", "inf", "-inf", "Infinity", "1e999", "0x10", "7 "}) {
+    const auto shown_text = shown(nlohmann::json(text));
+    EXPECT_EQ(why({"--learning-rate=" + text}), "--learning-rate is " + shown_text + ", and must be a number above 0");
+    EXPECT_THAT(why({"--steps=" + text}), testing::StartsWith("--steps is " + shown_text + ", and must be a whole"));
+  }
 }
 
 TEST(Flags, HelpNamesEveryFlagAndWhatItIsWithout) {

@@ -32,6 +32,15 @@ TEST(StrictJson, WhatIsNoJsonIsSaidWithItsPlace) {
   }
 }
 
+TEST(StrictJson, WhatIsNoNumberIsSaidWithItsKey) {
+  EXPECT_EQ(parse_strictly(R"({"steps": 7, "clip": NaN})").error().message, "clip is NaN, which is no number");
+  EXPECT_EQ(parse_strictly(R"({"clip": -Infinity})").error().message, "clip is -Infinity, which is no number");
+  EXPECT_EQ(parse_strictly(R"({"clip": inf, "steps": 7})").error().message, "clip is inf, which is no number");
+  EXPECT_EQ(parse_strictly(R"({"clip": 1e999})").error().message, "clip is 1e999, which is too large a number");
+  EXPECT_EQ(parse_strictly(R"({"clip": -1e999})").error().message, "clip is -1e999, which is too large a number");
+  EXPECT_THAT(parse_strictly(R"({"\u001b": nan})").error().message, HasSubstr("\\u001b"));
+}
+
 TEST(StrictJson, ValuesAreShownShortAndHarmless) {
   EXPECT_EQ(shown(nlohmann::json(std::string("\x1b[31m\x7f"))), "\"\\u001b[31m\\u007f\"");
   EXPECT_EQ(shown(nlohmann::json("\xff")), "\"\\ufffd\"");

@@ -50,15 +50,16 @@ TEST(DataParallel, RanksThatPauseDifferentlyAreTold) {
 struct CountingImpl : torch::nn::Module {
   CountingImpl() {
     weight = register_parameter("weight", drawn({5}, 1));
+    offset = register_parameter("offset", drawn({5}, 2));
     mean = register_buffer("mean", torch::zeros({5}, torch::kDouble));
     batches = register_buffer("batches", torch::zeros({}, torch::kLong));
   }
   torch::Tensor forward(const torch::Tensor& x) {
     mean.copy_(x.mean(0));
     batches += 1 + x.size(0);
-    return x * weight;
+    return x * weight + offset;
   }
-  torch::Tensor weight, mean, batches;
+  torch::Tensor weight, offset, mean, batches;
 };
 TORCH_MODULE(Counting);
 
@@ -119,6 +120,27 @@ TEST(DataParallel, ABackwardThatFailedBeforeItSentAnythingCanBeReplaced) {
     mean_loss(model->forward(x)).backward();
     mean_loss(reference->forward(rows_of_all(group))).backward();
     expect_same_gradients(*net, *reference);
+  });
+}
+
+TEST(DataParallel, ABackwardThatIsReplacedHasSentItsBuffersOnce) {
+  on_ranks(2, [](Group& group) {
+    Counting net;
+    DataParallel model(net, group);
+    const auto x = rows(to_int(group.rank()), to_int(group.rank()) + 2);
+    if (group.rank() == Rank{1}) {
+      // The weight's gradient has come when it fails, and the buffers are on their way.
+      const auto comes_last = Trap::apply(net->offset * 1);
+      const auto comes_first = x * net->weight;
+      EXPECT_THROW(mean_loss(comes_first + comes_last).backward(), std::runtime_error);
+      net->zero_grad();
+    }
+    mean_loss(model->forward(x)).backward();
+    EXPECT_TRUE(torch::equal(net->mean, rows(0, 2).mean(0))) << "rank 0's";
+    EXPECT_EQ(net->batches.item<std::int64_t>(), 3);
+    net->zero_grad();
+    mean_loss(model->forward(x)).backward();  // ranks are where the others are
+    EXPECT_EQ(net->batches.item<std::int64_t>(), 6);
   });
 }
 

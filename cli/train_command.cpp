@@ -10,9 +10,11 @@
 #include "cli/beside.h"
 #include "cli/parse.h"
 #include "cli/run_command.h"
+#include "cli/train_ending.h"
 #include "cli/train_setup.h"
 #include "train/corpus.h"
 #include "train/live_line.h"
+#include "train/saving.h"
 #include "tutti/base/environment.h"
 
 namespace tutti::cli {
@@ -67,6 +69,24 @@ int start(const TrainSetup& setup, bool resume, const std::string& program) {
   return run_command(options.value());
 }
 
+/// The same, and after an end that nobody asked for how to go on.
+int start_and_see(const TrainSetup& setup, bool resume, const std::string& program) {
+  const auto& config = setup.config;
+  TrainEnding ending{.folder = *config.out,
+                     .steps = config.steps,
+                     .save_interval = config.save_interval,
+                     .resumed = resume,
+                     .before = find_saved_training(*config.out)};
+  ending.code = start(setup, resume, program);
+  if (ending.code != 0 && train::finish_saving(*config.out)) {  // somebody may have been killed while writing
+    ending.after = find_saved_training(*config.out);
+    if (const auto hint = how_to_go_on(ending); !hint.empty()) {
+      complain(kName, hint);
+    }
+  }
+  return ending.code;
+}
+
 }  // namespace
 
 int train_command(const std::vector<std::string>& arguments) {
@@ -95,7 +115,7 @@ int train_command(const std::vector<std::string>& arguments) {
   if (!setup.value().config.json) {
     introduce(setup.value());
   }
-  return start(setup.value(), flags.value().resume, program.value());
+  return start_and_see(setup.value(), flags.value().resume, program.value());
 }
 
 }  // namespace tutti::cli

@@ -247,6 +247,30 @@ class Failing(Trained):
                          "tutti train: TUTTI_TIMEOUT=soon: must be a number of seconds above 0\n")
         self.assertFalse((self.folder / "runs").exists())
 
+    def killed(self, *words, when):
+        """What a training says of a rank that is killed as soon as there is such a line."""
+        command = [ARGUMENTS.tool, "train", "--data", self.text, *SMALL, "--steps", "100000", "-n", "2", "--json", *words]
+        with subprocess.Popen(command, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as tool:
+            self.addCleanup(tool.kill)
+            self.assertTrue(any(json.loads(line)["step"] == when for line in tool.stdout))
+            os.kill(rank_of(self.folder, 1), signal.SIGKILL)
+            _, err = tool.communicate(timeout=60)
+        self.assertEqual(tool.returncode, 137)
+        self.assertRegex(err, r"tutti train: rank 1 \(pid \d+\) was killed by SIGKILL \(signal 9\) after")
+        return err.splitlines()[-1]
+
+    def test_a_killed_rank_and_how_to_go_on(self):
+        last = self.killed("--save-interval", "7", when=20)
+        self.assertRegex(last, r"^tutti train: to go on after step \d+ of 100000: tutti train --config runs/train/train.json --resume$")
+        saved = json.loads((self.folder / "runs/train/position.json").read_text())["step"]
+        self.assertIn(f"after step {saved} ", last)
+        out, _ = self.tutti(*last.split(": tutti ")[1].split(), "--steps", saved + 2, "--warmup-steps", "0", "--json")
+        self.assertEqual([line["step"] for line in map(json.loads, out.splitlines()) if "step" in line], [saved + 1, saved + 2])
+
+    def test_a_killed_rank_before_anything_was_saved(self):
+        self.assertEqual(self.killed(when=2),
+                         "tutti train: this run had not saved anything to go on from yet (it does every 500 steps: --save-interval)")
+
     def tool_whose_ranks(self, begin):
         """A copy of the tool whose ranks run these words of the shell first."""
         folder = self.folder / "tool"

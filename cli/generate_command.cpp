@@ -1,5 +1,8 @@
 #include <cmath>
+#include <cstdint>
+#include <cstdlib>
 #include <filesystem>
+#include <limits>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -38,6 +41,8 @@ std::string newest_run() {
 int generate_command(const std::vector<std::string>& arguments) {
   constexpr const char* kName = "tutti generate";
   constexpr double kColdest = 1e-3;
+  // The parser takes what is too large for the largest number that there is.
+  constexpr auto kLargestSeed = std::numeric_limits<std::int64_t>::max() - 1;
   CLI::App app("Write on where a prompt ends: tutti generate [DIR] [OPTIONS]", kName);
   std::string folder;
   std::string prompt = "The ";
@@ -51,7 +56,7 @@ int generate_command(const std::vector<std::string>& arguments) {
   app.add_option("--temperature", temperature, "How much chance there is: 0 none, 1 as learned (0.8)")
       ->check(CLI::Range(0.0, 100.0));
   app.add_option("--top-k", top_k, "Only the so many likeliest bytes (0: all)")->check(CLI::Range(0, 256));
-  app.add_option("--seed", seed, "What chance is drawn from (1)")->check(CLI::NonNegativeNumber);
+  app.add_option("--seed", seed, "What chance is drawn from (1)")->check(CLI::Range(std::int64_t{0}, kLargestSeed));
   app.footer(kGenerateExamples);
   if (const int end = parse(app, kName, arguments); end >= 0) {
     return end;
@@ -67,6 +72,9 @@ int generate_command(const std::vector<std::string>& arguments) {
   if (!program) {
     return complain(kName, program.error().message);
   }
+  // Threads that wait busily for those that have no core make it a hundred times slower on a machine that has more to
+  // do.
+  ::setenv("OMP_WAIT_POLICY", "PASSIVE", 0);
   return become(kName, {program.value(), "generate", folder, prompt, std::to_string(length),
                         fmt::format("{}", temperature), std::to_string(top_k), std::to_string(seed)});
 }

@@ -123,6 +123,24 @@ TEST_F(ReportCommand, RefusesWithASentence) {
   EXPECT_FALSE(std::filesystem::exists(run + "/report.html"));
 }
 
+TEST_F(ReportCommand, WhatItIsMadeOfStays) {
+  const auto run = put_run("nano");
+  const auto other = put_run("other");
+  const auto before = read(other + "/run.json");
+  std::filesystem::create_symlink(other + "/run.json", folder_ + "/link");
+  std::filesystem::create_hard_link(other + "/run.json", folder_ + "/second");
+  for (const auto& target :
+       {other + "/run.json", other + "/../other/run.json", folder_ + "/link", folder_ + "/second"}) {
+    for (const auto& arguments : {std::vector<std::string>{"--trace", target, other}, {run, other, "--out", target}}) {
+      const auto said = report(arguments);
+      EXPECT_EQ(said.code, 2);
+      EXPECT_THAT(said.errors, HasSubstr(target + ": is the record that this is to be made of"));
+      EXPECT_EQ(read(other + "/run.json"), before);
+    }
+  }
+  EXPECT_TRUE(std::filesystem::is_symlink(folder_ + "/link"));
+}
+
 TEST_F(ReportCommand, WhatCannotBeWrittenLeavesTheOldPage) {
   if (observe::page_template().empty()) {
     return;  // there is nothing to write

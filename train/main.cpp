@@ -7,7 +7,6 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -26,8 +25,6 @@ namespace {
 
 using Arguments = std::vector<std::string>;
 using namespace tutti::train;
-
-constexpr std::size_t kMostWaiting = 200;
 
 int complain(const std::string& command, const std::string& sentence) {
   std::fprintf(stderr, "tutti %s: %s\n", command.c_str(), sentence.c_str());
@@ -69,29 +66,32 @@ int write(std::string_view bytes) {
   return 1;
 }
 
-/// As it comes, in words and lines: a letter may have several bytes.
+/// Every byte as it comes; on a terminal whole letters, which may have several.
 int generate_mode(const Arguments& arguments) {
   auto model = load_model(arguments[1]);
   const bool terminal = ::isatty(STDOUT_FILENO) == 1;
-  std::string waiting = arguments[2];
+  std::string waiting;
   int code = 0;
-  const auto show = [&] {
-    code = std::max(code, write(terminal ? printable(waiting) : waiting));
-    waiting.clear();
+  const auto show = [&](std::string_view text) {
+    waiting += text;
+    const auto ready = terminal ? waiting.size() - unfinished_bytes(waiting) : waiting.size();
+    if (code == 0 && ready > 0) {
+      code = write(terminal ? printable(waiting.substr(0, ready)) : waiting);
+    }
+    waiting.erase(0, ready);
   };
+  show(arguments[2]);
   (void)sample(model, arguments[2],
                {.length = std::atoll(arguments[3].c_str()),
                 .temperature = std::atof(arguments[4].c_str()),
                 .top_k = std::atoll(arguments[5].c_str()),
                 .seed = std::strtoull(arguments[6].c_str(), nullptr, 10)},
-               [&](char letter) {
-                 waiting += letter;
-                 if (code == 0 && (letter == '\n' || letter == ' ' || waiting.size() > kMostWaiting)) {
-                   show();
-                 }
+               [&](char byte) {
+                 show({&byte, 1});
                });
-  waiting += terminal ? "\n" : "";
-  show();
+  if (terminal) {
+    show("\n");
+  }
   return code;
 }
 

@@ -182,6 +182,45 @@ class Generating(Trained):
         self.assertEqual(self.tutti(*words, "runs/train", "--top-k", "1", "--seed", "3")[0], likeliest)
         self.assertEqual(self.tutti("generate", "--length", "0", "--prompt", "")[0], "")
 
+    def test_text_comes_byte_by_byte_also_into_a_pipe(self):
+        self.train("--steps", "2")
+        command = [ARGUMENTS.tool, "generate", "--prompt", "line 1", "--length", "1000000", "--temperature", "5"]  # hardly a space or line's end in it
+        with subprocess.Popen(command, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as tool:
+            self.addCleanup(tool.kill)
+            pieces = [os.read(tool.stdout.fileno(), 65536) for _ in range(150)]
+            self.assertIsNone(tool.poll(), "it is not done when the first text is there")
+            tool.stdout.close()
+            self.assertEqual(tool.stderr.read(), b"", "whose reader has left says nothing")
+            self.assertEqual(tool.wait(20), -signal.SIGPIPE)
+        self.assertTrue(pieces[0].startswith(b"line 1"), pieces[0])
+        self.assertLess(sorted(map(len, pieces))[len(pieces) // 2], 5)
+
+    def test_letters_of_several_bytes_are_whole_on_a_terminal(self):
+        self.train("--steps", "2")
+        terminal = Terminal([ARGUMENTS.tool, "generate", "--prompt", "\u00e4\u20ac\U0001f600", "--length", "300", "--temperature", "5"], self.folder)
+        self.assertEqual(terminal.wait(), 0)
+        said = terminal.seen.decode()  # every byte of it is UTF-8
+        self.assertTrue(said.startswith("\u00e4\u20ac\U0001f600"), said)
+        self.assertIn("\ufffd", said)
+        self.assertTrue(all(letter.isprintable() or letter in "\r\n\t" for letter in said), said)
+
+    def test_limits(self):
+        self.train("--steps", "2")
+        same = ("generate", "--seed", "3")
+        self.assertEqual(self.tutti(*same, "--length", "0", "--prompt", "as it is")[0], "as it is")
+        long = "x" * 100_000  # the model sees the last 32
+        self.assertEqual(self.tutti(*same, "--length", "20", "--prompt", long)[0],
+                         long[32:] + self.tutti(*same, "--length", "20", "--prompt", long[:32])[0])
+        for option, values in (("--length", ("-1", "nan", "1e3", "2.5", "1000000001", "many", "")),
+                               ("--temperature", ("-0.1", "nan", "inf", "1e-9", "101", "hot", "")),
+                               ("--top-k", ("-1", "257", "nan")),
+                               ("--seed", ("-1", "nan", "18446744073709551617"))):
+            for value in values:
+                out, err = self.tutti(*same[:1], f"{option}={value}", code=2)
+                self.assertEqual(out, "")
+                self.assertRegex(err, rf"\Atutti generate: {option}.*\n\Z")
+                self.assertLess(len(err), 160, err)
+
     def test_without_weights(self):
         _, err = self.tutti("generate", code=2)
         self.assertIn("there is no run in runs/", err)
@@ -280,6 +319,54 @@ class Failing(Trained):
         (folder / "tutti-train").write_text(f'#!/bin/sh\n{begin}\nexec "{program}" "$@"\n')
         (folder / "tutti-train").chmod(0o755)
         return str(folder / "tutti")
+
+
+class Damaged(Trained):
+    """What others may have left in a run's folder. Errors are a sentence each, and have no C++ in them."""
+
+    CPP = re.compile(r"frame #|Exception raised|terminate called|c10|what\(\)|std::|enforce fail|\.cpp|\.h:|0x[0-9a-f]{6}")
+    BROKEN = {"nothing": b"", "a few bytes": b"\x07\0\0", "noise": bytes(range(256)) * 40, "braces": b"{" * 3000, "an array": b"[]",
+              "an object": b"{}", "a null": b"null"}
+
+    def run_in(self, name, *words):
+        done = subprocess.run([ARGUMENTS.tool, *words], cwd=self.folder, capture_output=True, timeout=100, check=False, text=True, errors="replace")
+        self.assertIn(done.returncode, (1, 2), (name, words, done))
+        self.assertRegex(done.stderr, r"\Atutti (train|generate|report): .+\n\Z", (name, words))
+        self.assertNotRegex(done.stderr, self.CPP, (name, words))
+
+    def test_files(self):
+        self.train("--steps", "2", "--out", "good")
+        resume = ("train", "--config", "run/train.json", "--resume", "--steps", "4", "-n", "2")
+        uses = {"config.json": [("generate", "run"), resume], "model.safetensors": [("generate", "run"), resume], "optimizer.pt": [resume],
+                "position.json": [resume], "train.json": [resume], "run.json": [("report", "run")]}
+        for file, commands in uses.items():
+            whole = (self.folder / "good" / file).read_bytes()
+            for kind, content in {**self.BROKEN, "half": whole[:len(whole) // 2]}.items():
+                if (file, kind) == ("train.json", "an object"):
+                    continue  # is one
+                shutil.rmtree(self.folder / "run", ignore_errors=True)
+                shutil.copytree(self.folder / "good", self.folder / "run")
+                (self.folder / "run" / file).write_bytes(content)
+                for command in commands:
+                    self.run_in(f"{file} is {kind}", *command)
+
+    def test_a_model_larger_than_any_memory(self):
+        self.train("--steps", "2", "--out", "run")
+        config = json.loads((self.folder / "run/config.json").read_text())
+        (self.folder / "run/config.json").write_text(json.dumps({**config, "n_layer": 900, "n_embd": 65536, "n_head": 1}))
+        self.run_in("huge", "generate", "run")
+
+    def test_a_report_is_not_written_over_its_record(self):
+        self.train("--steps", "2", "--out", "run")
+        record = self.folder / "run/run.json"
+        before = record.read_bytes()
+        (self.folder / "link.json").symlink_to(record)
+        for target in ("run/run.json", "./run/../run/run.json", record, "link.json"):
+            for option in ("--out", "--trace"):
+                out, err = self.tutti("report", "run", option, target, code=2)
+                self.assertEqual((out, err), ("", f"tutti report: {target}: is the record that this is to be made of\n"))
+                self.assertEqual(record.read_bytes(), before)
+        self.assertTrue((self.folder / "link.json").is_symlink())
 
 
 class Interrupted(Trained):

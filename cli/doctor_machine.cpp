@@ -89,17 +89,6 @@ Finding numa_finding(const plan::Topology& topology) {
           .data = data};
 }
 
-/// A line of /proc/meminfo in bytes.
-double memory_info(const std::string& name) {
-  std::ifstream file("/proc/meminfo");
-  for (std::string line; std::getline(file, line);) {
-    if (line.starts_with(name + ":")) {
-      return std::stod(line.substr(name.size() + 1)) * 1024;
-    }
-  }
-  return 0;
-}
-
 Finding amount_finding(double available) {
   const double total = memory_info("MemTotal");
   const auto limit = cgroup_memory();

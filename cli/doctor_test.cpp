@@ -81,6 +81,13 @@ TEST(CgroupFolders, EndAtTheMount) {
   }
 }
 
+TEST(MemoryForRanks, IsNoMoreThanThereIs) {
+  EXPECT_GT(memory_info("MemTotal"), 1 << 20);
+  EXPECT_EQ(memory_info("NoSuchThing"), 0);
+  EXPECT_GT(memory_for_ranks(), 1 << 20);
+  EXPECT_LE(memory_for_ranks(), memory_info("MemTotal") + memory_info("SwapTotal"));
+}
+
 TEST(CopySpeed, IsMoreThanNothing) {
   const CopySpeed speed = measure_copy_speed(3, 1'000'003);
   EXPECT_GT(speed.one_core, 0);

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <memory>
 #include <sstream>
 
@@ -112,6 +113,24 @@ std::optional<double> cgroup_memory() {
     }
   }
   return limit;
+}
+
+double memory_info(const std::string& name) {
+  std::ifstream file("/proc/meminfo");
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with(name + ":")) {
+      return std::stod(line.substr(name.size() + 1)) * 1024;
+    }
+  }
+  return 0;
+}
+
+double memory_for_ranks() {
+  const double available = memory_info("MemAvailable");
+  if (available <= 0) {
+    return std::numeric_limits<double>::infinity();  // the kernel does not say
+  }
+  return least(available, cgroup_memory()).value_or(available) + memory_info("SwapFree");
 }
 
 int usable_cores(const plan::Topology& topology) {

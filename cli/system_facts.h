@@ -25,6 +25,13 @@ std::vector<std::string> cgroup_folders(const std::string& controller);
 std::optional<double> cgroup_processors();
 std::optional<double> cgroup_memory();
 
+/// Bytes that /proc/meminfo has under this name ("MemTotal"); 0 when it has none.
+double memory_info(const std::string& name);
+
+/// Bytes that ranks here could have at most: what is free or could be freed, no more than a cgroup's limit, and swap.
+/// Infinity where the kernel does not say.
+double memory_for_ranks();
+
 /// Cores that ranks here can keep busy: those allowed, or fewer where a cgroup's quota gives less.
 int usable_cores(const plan::Topology& topology);
 

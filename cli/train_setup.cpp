@@ -16,6 +16,7 @@
 #include "train/batches.h"
 #include "train/corpus.h"
 #include "train/files.h"
+#include "train/memory_need.h"
 #include "train/model_config.h"
 #include "train/position_file.h"
 #include "train/saving.h"
@@ -215,7 +216,8 @@ Status settle_setup(const train::Flags& flags, TrainSetup& setup) {
     return settled.error();
   }
   config = std::move(settled).value();
-  return {};
+  const auto too_large = train::why_it_cannot_fit(config, setup.ranks, memory_for_ranks());
+  return too_large ? Status(Error{Code::resource_exhausted, *too_large}) : Status();
 }
 
 }  // namespace

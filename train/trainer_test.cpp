@@ -1,13 +1,18 @@
 #include "train/trainer.h"
 
+#include <malloc.h>
+
 #include <cmath>
+#include <fstream>
 #include <mutex>
+#include <string>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "train/checkpoint.h"
 #include "train/exchange.h"
+#include "train/memory_need.h"
 #include "train/position_file.h"
 #include "train/step_news.h"
 #include "train/test_folder.h"
@@ -129,6 +134,47 @@ TEST(Trainer, LeavesOutAStepWhoseGradientIsNoNumber) {
     EXPECT_FALSE(std::isfinite(done.gradient_norm));
     EXPECT_TRUE(weights[1].second.equal(before));
   });
+}
+
+/// Bytes of this process: "VmRSS" now, "VmHWM" at most.
+double memory_of_process(const std::string& name) {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with(name + ":")) {
+      return 1024 * std::stod(line.substr(name.size() + 1));
+    }
+  }
+  return 0;
+}
+
+/// What is refused beforehand must never have fitted: a training takes what was counted, and not much more.
+TEST(Trainer, TakesTheMemoryThatWasCounted) {
+  const auto corpus = some_corpus();
+  for (const auto& wanted :
+       {Config{.layers = 3, .heads = 4, .width = 96, .context = 128, .batch_tokens = 128 * 100, .clip = 0},
+        Config{.layers = 2, .heads = 4, .width = 512, .context = 16, .batch_tokens = 16 * 3},
+        Config{.layers = 3,
+        .heads = 4,
+        .width = 96,
+        .context = 128,
+        .batch_tokens = 128 * 100,
+        .precision = Precision::bfloat16}}) {
+    const auto config = settle(wanted, 1).value();
+    ::malloc_trim(0);
+    std::ofstream("/proc/self/clear_refs") << "5";  // the most begins anew
+    const auto before = memory_of_process("VmRSS");
+    run_ranks(1, [&](Group& group) {
+      torch::set_num_threads(1);
+      Trainer trainer(config, corpus, group);
+      for (std::int64_t step = 0; step < 2; ++step) {
+        trainer.step(step);
+      }
+    });
+    const auto taken = memory_of_process("VmHWM") - before;
+    const auto counted = least_memory(config, 1).bytes(2);
+    EXPECT_GE(taken, counted);
+    EXPECT_LE(taken, 10 * counted) << "the count is of some use";
+  }
 }
 
 TEST(Trainer, GoesOnFromWhatWasSaved) {

@@ -248,6 +248,13 @@ class BadInput(Trained):
         self.assertIn("did you mean '--steps'?", self.complaint(*data, "--step", "7"))
         self.assertFalse((self.folder / "runs").exists())
 
+    def test_more_than_there_is_memory_for(self):
+        data = ("--data", self.text)
+        err = self.complaint(*data, "--batch-tokens", 128 * 10**8, "-n", "2")
+        self.assertRegex(err, r"needs at least \d[^ ]* GiB of memory, and there is \d.*: each of 2 ranks .* a smaller --batch-tokens, a larger --accumulation")
+        self.assertRegex(self.complaint(*data, "--layers", "900", "--width", "65536", "-n", "1"), r"a smaller --preset or --width needs less\n")
+        self.assertFalse((self.folder / "runs").exists())
+
     def test_folders(self):
         data = ("--data", self.text)
         (self.folder / "file").write_text("")

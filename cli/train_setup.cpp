@@ -209,7 +209,7 @@ Status settle_setup(const train::Flags& flags, TrainSetup& setup) {
   if (!cores) {
     return cores.error();
   }
-  setup.ranks = flags.ranks ? *flags.ranks : choose_ranks(config, cores.value());
+  setup.ranks = config.ranks ? *config.ranks : choose_ranks(config, cores.value());
   choose_folder(flags, setup);
   auto settled = train::settle(config, setup.ranks);
   if (!settled) {

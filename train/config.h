@@ -57,6 +57,7 @@ struct Config {
   Precision precision = Precision::float32;
   bool reproducible = false;
   Hook hook = Hook::none;
+  std::optional<int> ranks = {};  ///< as many as there are cores for, or as the mesh says
   std::string mesh = "dp=*";
 
   double evaluation_share = 0.05;

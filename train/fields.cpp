@@ -70,6 +70,7 @@ std::vector<Field> make_table() {
       choice({"precision", "Of weights and gradients"}, &Config::precision, {"float32", "bfloat16"}),
       yes_no({"reproducible", "Equal bits for any number of ranks"}, &Config::reproducible),
       choice({"hook", "How gradients travel"}, &Config::hook, {"none", "bf16", "fp16"}),
+      whole({"ranks", "Number of ranks (as many as there are cores for)"}, &Config::ranks, 1, 1024),
       text({"mesh", "Arrangement of the ranks"}, &Config::mesh, "axes with sizes, like dp=4", not_empty),
       number({"evaluation_share", "Part of the data that is not trained on"}, &Config::evaluation_share,
              "a number from 0 to 0.5", [](double x) { return x >= 0 && x <= 0.5; }),

@@ -18,7 +18,8 @@ namespace {
 using Json = nlohmann::json;
 using Given = std::map<std::string_view, Json>;  // by key
 
-constexpr int kMostRanks = 1024;
+/// As launchers have it.
+constexpr std::pair<std::string_view, std::string_view> kShortFlag{"ranks", "-n"};
 
 constexpr const char* kExamples =
     "Examples:\n"
@@ -53,7 +54,8 @@ CLI::Option* declare(CLI::App& app, const Field& field) {
   }
   // Words are read from the option afterwards, as they were typed.
   auto* const option = app.add_option(
-      flag, [](const CLI::results_t&) { return true; }, help);
+      field.key == kShortFlag.first ? fmt::format("{},{}", kShortFlag.second, flag) : flag,
+      [](const CLI::results_t&) { return true; }, help);
   if (field.typed == Typed::list) {
     option->expected(-1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   }
@@ -101,7 +103,7 @@ void forget_what_followed(Config& config, const Given& given) {
 }
 
 Error unknown(const std::string& argument) {
-  std::vector<std::string> flags{"--config", "--help", "--ranks", "--resume"};
+  std::vector<std::string> flags{"--config", "--help", "--resume"};
   for (const auto& field : fields()) {
     flags.push_back(flag_of(field));
   }
@@ -115,13 +117,9 @@ struct Parser {
 
   CLI::App app{"Train a byte-level GPT on text: tutti train [OPTIONS]", "tutti train"};
   std::vector<std::pair<const Field*, CLI::Option*>> options;
-  int ranks = 0;
 };
 
 Parser::Parser(Flags& flags) {
-  app.add_option("-n,--ranks", ranks, "Number of ranks (as many as there are cores for)")
-      ->check(CLI::Range(1, kMostRanks))
-      ->type_name("NUMBER");
   app.add_option("--config", flags.file, "Read settings from a file of JSON; flags override them")->type_name("FILE");
   app.add_flag("--resume", flags.resume, "Go on from what the folder of --config, or of --out, holds");
   for (const auto& field : fields()) {
@@ -193,9 +191,6 @@ Result<Flags> parse_flags(const std::vector<std::string>& arguments) {
   }
   if (const auto extras = parser.app.remaining(); !extras.empty()) {
     return unknown(extras.front());
-  }
-  if (parser.ranks > 0) {
-    flags.ranks = parser.ranks;
   }
   if (const auto taken = take(flags, given_to(parser)); !taken) {
     return taken.error();

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,11 +11,10 @@ namespace tutti::train {
 /// What the command line comes to.
 struct Flags {
   Config config = {};
-  std::optional<int> ranks = {};  ///< as many as there are cores for
-  bool resume = false;            ///< go on from what the folder holds
-  bool out_named = false;         ///< by a flag, or by a file that is not a run's own
-  std::string file = {};          ///< that was read
-  std::string help = {};          ///< asked for, and to be printed instead of anything else
+  bool resume = false;     ///< go on from what the folder holds
+  bool out_named = false;  ///< by a flag, or by a file that is not a run's own
+  std::string file = {};   ///< that was read
+  std::string help = {};   ///< asked for, and to be printed instead of anything else
 };
 
 /// Every key of the configuration is a flag (learning_rate is --learning-rate), and --config names a file that holds

@@ -1,5 +1,6 @@
 #include "train/flags.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -47,13 +48,26 @@ TEST(Flags, RanksAndGoingOn) {
   const TestFolder folder;
   const auto file = folder.write("train.json", R"({"steps": 7})");
   auto flags = parse_flags({"-n", "3", "--resume", "--out", folder.path()}).value();
-  EXPECT_EQ(flags.ranks, 3);
+  EXPECT_EQ(flags.config.ranks, 3);
   EXPECT_TRUE(flags.resume);
   EXPECT_EQ(flags.file, file);
   EXPECT_EQ(flags.config.steps, 7);
-  EXPECT_FALSE(parse_flags({}).value().ranks.has_value());
-  EXPECT_THAT(why({"--ranks", "0"}), HasSubstr("--ranks"));
+  EXPECT_FALSE(parsed({}).ranks.has_value());
+  EXPECT_EQ(why({"-n", "0"}), "--ranks is 0, and must be a whole number from 1 to 1024");
   EXPECT_THAT(why({"--resume", "--name", "nobody"}), HasSubstr("runs/nobody/train.json: cannot read"));
+}
+
+TEST(Flags, RanksAreASettingLikeOthers) {
+  const TestFolder folder;
+  const auto file = folder.write("c.json", R"({"ranks": 5})");
+  EXPECT_EQ(parsed({"--config", file}).ranks, 5);
+  EXPECT_EQ(parsed({"--config", file, "-n", "3"}).ranks, 3);
+  EXPECT_EQ(parsed({"--ranks=3", "--config", file}).ranks, 3);
+  EXPECT_FALSE(parsed({"--config", folder.write("n.json", R"({"ranks": null})")}).ranks.has_value());
+  for (const char* value : {"0", "1025", "2.5", "\"two\""}) {
+    EXPECT_THAT(why({"--config", folder.write("w.json", fmt::format(R"({{"ranks": {}}})", value))}),
+                HasSubstr(fmt::format("w.json: ranks is {}, and must be a whole number from 1 to 1024", value)));
+  }
 }
 
 TEST(Flags, TheFolderIsNamedByAFlagOrByAFileThatIsNoRunsOwn) {

@@ -100,6 +100,20 @@ class WholeRuns(Trained):
         self.assertIn("into runs/train-3\n", out)
         self.assertEqual(json.loads((self.folder / "runs/train-3/train.json").read_text())["steps"], 4)
 
+    def test_ranks_from_a_file(self):
+        (self.folder / "three.json").write_text(json.dumps({"ranks": 3, "steps": 2}))
+        chosen = {"three": ((), 3), "one": (("-n", "1"), 1)}
+        for name, (flags, ranks) in chosen.items():
+            out, _ = self.train("--config", "three.json", "--out", name, *flags)
+            self.assertRegex(out, rf" {ranks} ranks?, 2 steps ")
+            self.assertEqual(json.loads((self.folder / name / "train.json").read_text())["ranks"], ranks)
+        out, _ = self.tutti("train", "--config", "three/train.json", "--resume", "--steps", "3")
+        self.assertIn(" 3 ranks, 3 steps ", out)
+        self.train("--steps", "1", "--out", "unsaid")
+        self.assertIsNone(json.loads((self.folder / "unsaid/train.json").read_text())["ranks"])
+        (self.folder / "no.json").write_text('{"ranks": 0}')
+        self.assertEqual(self.complaint("--config", "no.json"), "tutti train: no.json: ranks is 0, and must be a whole number from 1 to 1024\n")
+
     def test_json_lines(self):
         out, _ = self.train("--steps", "5", "--json")
         lines = [json.loads(line) for line in out.splitlines()]

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -42,6 +43,32 @@ def rank_of(folder, rank):
         except OSError:
             continue  # gone meanwhile
     return None
+
+
+def tensor_in(file, name):
+    """The bytes of a tensor of a safetensors file."""
+    content = file.read_bytes()
+    begin = 8 + int.from_bytes(content[:8], "little")
+    first, last = json.loads(content[8:begin])[name]["data_offsets"]
+    return content[begin + first:begin + last]
+
+
+def overwrite_in_process(pid, old, new):
+    """Puts new bytes for old ones wherever the process has them in memory of its own; how often."""
+    found = 0
+    with open(f"/proc/{pid}/mem", "r+b", buffering=0) as memory:
+        for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
+            place, rights = line.split()[:2]
+            begin, end = (int(number, 16) for number in place.split("-"))
+            if rights != "rw-p" or end - begin > 1 << 28:  # larger ones are only reserved
+                continue
+            memory.seek(begin)
+            content = memory.read(end - begin)
+            for match in re.finditer(re.escape(old), content):
+                memory.seek(begin + match.start())
+                memory.write(new)
+                found += 1
+    return found
 
 
 class Trained(unittest.TestCase):
@@ -165,6 +192,37 @@ class WholeRuns(Trained):
         run = json.loads((self.folder / "runs/train/run.json").read_text())
         self.assertEqual([(event["rank"], event["kind"]) for event in run["events"]], [(1, "late rank")])
         self.assertGreater(run["stragglers"]["times_last"][run["stragglers"]["rank"].index(1)], 4)
+
+    def test_a_replica_that_diverged_is_said_once(self):
+        """A weight of one rank is changed in its memory. Steps are too small to change any: it is known what lies there."""
+        still = ("--learning-rate", "1e-30", "-n", "2", "--evaluation-interval", "0", "--sample-length", "0")
+        self.train(*still, "--steps", "1", "--out", "first")
+        row = tensor_in(self.folder / "first/model.safetensors", "transformer.wpe.weight")[:128]
+        other = row[:64] + struct.pack("<f", 0.75) + row[68:]
+        command = [ARGUMENTS.tool, "train", "--data", str(self.text), *SMALL, *still, "--steps", "1000000"]
+        with subprocess.Popen(command, cwd=self.folder, stdout=subprocess.PIPE, text=True) as tool:
+            self.addCleanup(tool.kill)
+            said = []
+            reader = threading.Thread(target=lambda: said.extend(iter(tool.stdout.readline, "")))
+            reader.start()
+            wait_for(lambda: any(line.startswith("step ") for line in said), 60)
+            try:
+                self.assertGreater(overwrite_in_process(rank_of(self.folder, 1), row, other), 0)
+            except PermissionError:
+                tool.kill()
+                self.skipTest("the memory of another process cannot be written to here")
+            wait_for(lambda: any("other weights" in line for line in said), 60)
+            time.sleep(0.5)  # in which it is compared again
+            tool.send_signal(signal.SIGINT)
+            self.assertEqual(tool.wait(60), 130)
+            reader.join()
+        first, *rest = [line for line in said if "other weights" in line]
+        self.assertRegex(first, r"^note: rank 1 had other weights than the others in step \d+ "
+                                r"\('transformer.wpe.weight' .*on rank 1 is not what the other ranks have, .*; after step \d+ all were the same")
+        self.assertEqual(len(rest), 1, rest)
+        self.assertRegex(rest[0], r"^note: rank 1 had other weights than the others \d+ times, in steps \d+ to \d+$")
+        run = json.loads((self.folder / "runs/train/run.json").read_text())
+        self.assertIn((1, "diverged replica"), [(event["rank"], event["kind"]) for event in run["events"]])
 
     def test_weights_of_another_run_to_begin_with(self):
         self.train("--steps", "2")

@@ -16,6 +16,6 @@ Error caught_error();
 /// itself, once, when that one could not. Each rank that fails calls it, before it leaves the world; those that do not
 /// fail need not. Blocks for up to `patience`, until all others have failed, too.
 std::optional<std::string> failure_to_say(const World& world, const Error& error,
-                                          std::chrono::milliseconds patience = std::chrono::seconds(1));
+                                          std::chrono::milliseconds patience = std::chrono::seconds(2));
 
 }  // namespace tutti::train

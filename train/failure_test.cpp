@@ -13,15 +13,16 @@ namespace {
 
 using namespace std::chrono_literals;
 using testing::ElementsAre;
-using testing::IsEmpty;
 
 /// What ranks say that fail with these errors at about the same time, sorted; those without one do not fail.
 std::vector<std::string> said(const std::vector<std::optional<Error>>& errors) {
+  const bool all = std::all_of(errors.begin(), errors.end(), [](const auto& error) { return error.has_value(); });
   std::vector<std::string> sentences;
   std::mutex mutex;
   run_ranks(static_cast<int>(errors.size()), [&](World& world) {
     const auto& error = errors[to_index(world.rank())];
-    const auto sentence = error ? failure_to_say(world, *error, 300ms) : std::nullopt;
+    const auto sentence =
+        error ? failure_to_say(world, *error, all ? 20s : std::chrono::milliseconds(300)) : std::nullopt;
     const std::scoped_lock lock(mutex);
     if (sentence) {
       sentences.push_back(*sentence);

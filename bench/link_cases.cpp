@@ -1,6 +1,7 @@
 #include "bench/link_cases.h"
 
 #include <algorithm>
+#include <span>
 
 #include "tutti/engine/hub.h"
 
@@ -21,13 +22,20 @@ struct Kind {
   unsigned leaders = 1;
 };
 
-/// How many ranks of a host take part: in one set, and in the other.
+/// How many ranks of a host take part: in one set, and in the other. One of them is no power of two, since some plans
+/// do more then.
 std::vector<int> calibrated_counts(const Ranks& ranks) {
+  constexpr int kOdd = 5;
   std::vector<int> counts;
   for (int count = ranks.hosts > 1 ? 1 : 2; count < ranks.of_host; count *= 2) {
     counts.push_back(count);
   }
   counts.push_back(ranks.of_host);
+  if (ranks.of_host > kOdd) {
+    counts.push_back(kOdd);
+    std::sort(counts.begin(), counts.end());
+    counts.erase(std::unique(counts.begin(), counts.end()), counts.end());
+  }
   return counts;
 }
 
@@ -74,23 +82,19 @@ std::vector<LinkCase> all_of(const Ranks& ranks, const std::vector<int>& counts,
 }
 
 /// `times` is not empty.
-double median_of(std::vector<double> times) {
-  std::sort(times.begin(), times.end());
-  const auto middle = times.size() / 2;
-  return times.size() % 2 == 1 ? times[middle] : (times[middle - 1] + times[middle]) / 2;
-}
+double best_of(std::span<const double> times) { return *std::min_element(times.begin(), times.end()); }
 
 }  // namespace
 
-void LinkCase::settle() { plan.seconds = median_of(rounds); }
+void LinkCase::settle() { plan.seconds = best_of(rounds); }
 
 double LinkCase::scatter() const {
   if (rounds.size() < 2) {
     return 0;
   }
-  const auto half = rounds.begin() + static_cast<std::ptrdiff_t>(rounds.size() / 2);
-  const auto first = median_of({rounds.begin(), half});
-  const auto second = median_of({half, rounds.end()});
+  const auto half = rounds.size() / 2;
+  const auto first = best_of(std::span(rounds).first(half));
+  const auto second = best_of(std::span(rounds).subspan(half));
   return std::max(first, second) / std::min(first, second) - 1;
 }
 
@@ -117,7 +121,7 @@ tutti::plan::Network guess_network(const Ranks& ranks, int cores_of_host) {
                         .step_seconds = 2e-8,
                         .memory = 6e10};
   double factor = 1;
-  for (const auto bytes : {16 * kKi, 64 * kKi, 256 * kKi, kMi, 4 * kMi, 16 * kMi, 64 * kMi}) {
+  for (const auto bytes : {16 * kKi, 64 * kKi, 256 * kKi, kMi, 4 * kMi, 16 * kMi, 64 * kMi, 256 * kMi}) {
     network.processors.slowdown.push_back({static_cast<double>(bytes), factor});
     factor *= 1.1;
   }
@@ -150,9 +154,11 @@ tutti::plan::Network guess_network(const Ranks& ranks, int cores_of_host) {
 
 std::vector<LinkCase> calibration_cases(const Ranks& ranks) {
   const std::vector<Kind> kinds{{Op::all_reduce, Algorithm::ring},
+                                {Op::all_reduce, Algorithm::ring, 4},
                                 {Op::all_reduce, Algorithm::tree, 8},
                                 {Op::all_reduce, Algorithm::double_tree, 4},
                                 {Op::all_reduce, Algorithm::recursive_doubling},
+                                {Op::all_reduce, Algorithm::recursive_doubling, 4},
                                 {Op::all_reduce, Algorithm::halving_doubling},
                                 {Op::all_reduce, Algorithm::one_shot},
                                 {Op::all_reduce, Algorithm::direct},

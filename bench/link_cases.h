@@ -19,11 +19,12 @@ struct Ranks {
 struct LinkCase {
   tutti::plan::TimedPlan plan;
   int hosts = 1;
-  std::vector<double> rounds = {};  ///< seconds that each took; the plan's are their median
+  std::vector<double> rounds = {};  ///< seconds that each took, the median of many; the plan's are the best of them
 
-  /// Takes the median of its rounds for the plan's time.
+  /// Takes the best of its rounds for the plan's time: what else a machine does only ever adds to it, by several times
+  /// where ranks wait for each other, and a network is of links, not of that.
   void settle();
-  /// By how much the first and the second half of its rounds differ, relative to the smaller of their medians: no model
+  /// By how much the first and the second half of its rounds differ, relative to the smaller: no model
   /// can come nearer than that. 0 where there are less than two.
   double scatter() const;
 

@@ -15,7 +15,7 @@ struct TimedPlan {
   Request request;
   int ranks_of_host = 0;  ///< that took part; 0: as many as the network has
   std::size_t bytes = 0;  ///< of a block; 0: ranks only met
-  double seconds = 0;     ///< median of many
+  double seconds = 0;     ///< that it took
 };
 
 /// What the simulator says it takes.

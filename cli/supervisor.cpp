@@ -202,6 +202,7 @@ void Supervisor::rank_started(Rank rank, pid_t pid, std::string_view host) { inq
 
 void Supervisor::rank_output(Rank rank, Stream stream, std::string_view bytes) {
   output_.bytes(rank, stream, bytes);
+  ranks_complained_ = ranks_complained_ || stream == Stream::err;
   if (writer_.full()) {
     runners_.pause(true);
   }

@@ -27,7 +27,7 @@ class Supervisor : public RankListener {
   struct Options {
     std::string name = "tutti run";  ///< begins its own lines
     int world_size = 1;
-    bool ranks_explain = false;  ///< one that exits with a code has said why: no verdict
+    bool ranks_explain = false;  ///< one that exits with a code, where any said something, needs no verdict
     Seconds grace{5};
     std::optional<Seconds> timeout = std::nullopt;
     OutputOptions output = {};
@@ -98,8 +98,9 @@ class Supervisor : public RankListener {
   int ranks_left_ = 0;
   std::string failure_;  ///< of a runner, in place of a rank
   int code_ = 0;
-  bool output_lost_ = false;  ///< something could not be written: not a success
-  bool impatient_ = false;    ///< the user asked a second time: output that nobody takes is given up
+  bool ranks_complained_ = false;  ///< something came on a standard error
+  bool output_lost_ = false;       ///< something could not be written: not a success
+  bool impatient_ = false;         ///< the user asked a second time: output that nobody takes is given up
 };
 
 }  // namespace tutti::cli

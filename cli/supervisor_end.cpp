@@ -86,7 +86,8 @@ void Supervisor::print_verdict() {
   if (!failure_.empty()) {
     say(failure_);
   }
-  if (!inquest_.blamed() || (options_.ranks_explain && WIFEXITED(inquest_.blamed()->status))) {
+  const bool explained = options_.ranks_explain && ranks_complained_;
+  if (!inquest_.blamed() || (explained && WIFEXITED(inquest_.blamed()->status))) {
     return;
   }
   say(inquest_.verdict());

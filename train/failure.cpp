@@ -15,7 +15,6 @@
 namespace tutti::train {
 namespace {
 
-constexpr const char* kSomebodySaid = "train/failed";
 constexpr std::chrono::milliseconds kPause{5};
 
 /// LibTorch's messages go on with what only its authors can use.
@@ -44,19 +43,9 @@ std::int64_t wait_for_others(c10d::Store& store, const std::string& key, int ran
 
 std::optional<std::string> agreed(const World& world, const Error& error, std::chrono::milliseconds patience) {
   const auto store = world.store();
-  const bool another = blames_another(world, error);
-  if (another && store->check({kSomebodySaid})) {
-    return std::nullopt;
-  }
-  // Who lost a rank noticed it wherever it was: the sentences differ.
-  const auto key =
-      another ? std::string("train/lost") : fmt::format("train/failed/{:x}", std::hash<std::string>()(error.message));
+  const auto key = fmt::format("train/failed/{:x}", std::hash<std::string>()(error.message));
   if (store->add(key, 1) > 1) {
     return std::nullopt;  // said by another
-  }
-  store->add(kSomebodySaid, 1);
-  if (another) {
-    return error.message;
   }
   const auto failed = wait_for_others(*store, key, world.size(), Deadline::after(patience));
   if (failed == world.size()) {
@@ -85,6 +74,9 @@ Error caught_error() {
 std::optional<std::string> failure_to_say(const World& world, const Error& error, std::chrono::milliseconds patience) {
   if (world.size() == 1) {
     return error.message;
+  }
+  if (blames_another(world, error)) {
+    return std::nullopt;
   }
   try {
     return agreed(world, error, patience);

@@ -194,7 +194,7 @@ class WholeRuns(Trained):
         self.assertGreater(run["stragglers"]["times_last"][run["stragglers"]["rank"].index(1)], 4)
 
     def test_a_replica_that_diverged_is_said_once(self):
-        """A weight of one rank is changed in its memory. Steps are too small to change any: it is known what lies there."""
+        # A weight of one rank is changed in its memory. Steps are too small to change any: it is known what lies there.
         still = ("--learning-rate", "1e-30", "-n", "2", "--evaluation-interval", "0", "--sample-length", "0")
         self.train(*still, "--steps", "1", "--out", "first")
         row = tensor_in(self.folder / "first/model.safetensors", "transformer.wpe.weight")[:128]
@@ -358,6 +358,13 @@ class Failing(Trained):
         self.assertEqual(done.returncode, 1)
         self.assertEqual(done.stderr, "tutti train: rank 1: lost/starting.json: cannot read: No such file or directory\n")
 
+    def test_a_rank_that_left_without_a_word_is_said(self):
+        tool = self.tool_whose_ranks("[ $RANK = 1 ] && sleep 1 && exit 7")
+        done = subprocess.run([tool, "train", "--data", self.text, *SMALL, "--steps", "3", "-n", "2"], cwd=self.folder, capture_output=True,
+                              text=True, timeout=60, check=False)
+        self.assertEqual(done.returncode, 7)
+        self.assertIn("exited with code 7", done.stderr)
+
     def test_an_environment_that_makes_no_sense_is_said_once(self):
         os.environ["TUTTI_TIMEOUT"] = "soon"
         self.addCleanup(os.environ.pop, "TUTTI_TIMEOUT")
@@ -374,8 +381,9 @@ class Failing(Trained):
             os.kill(rank_of(self.folder, 1), signal.SIGKILL)
             _, err = tool.communicate(timeout=60)
         self.assertEqual(tool.returncode, 137)
-        self.assertRegex(err, r"tutti train: rank 1 \(pid \d+\) was killed by SIGKILL \(signal 9\) after")
-        return err.splitlines()[-1]
+        verdict, hint = err.splitlines()  # and nothing of those who lost it
+        self.assertRegex(verdict, r"^tutti train: rank 1 \(pid \d+\) was killed by SIGKILL \(signal 9\) after")
+        return hint
 
     def test_a_killed_rank_and_how_to_go_on(self):
         last = self.killed("--save-interval", "7", when=20)

@@ -28,7 +28,7 @@ Error from_torch(std::string_view what) {
 }
 
 bool blames_another(const World& world, const Error& error) {
-  return (error.code == Code::peer_lost || error.code == Code::aborted) && error.rank != world.rank();
+  return (error.code == Code::peer_lost || error.code == Code::aborted) && error.rank && error.rank != world.rank();
 }
 
 /// How many ranks have failed alike, when all have or the time is over.

@@ -53,6 +53,9 @@ TEST(Failure, WhoLostARankLetsThatOneSpeak) {
   const Error lost{Code::peer_lost, "all_reduce #7: rank 1 left", Rank{1}};
   EXPECT_THAT(said({lost, gone, lost}), ElementsAre("rank 1: text.txt: cannot read"));
   EXPECT_THAT(said({lost, {}, lost}), testing::IsEmpty()) << "it was killed: the launcher says so";
+  EXPECT_THAT(said({lost, Error{Code::aborted, "text.txt: has become shorter"}, lost}),
+              ElementsAre("rank 1: text.txt: has become shorter"))
+      << "no other rank is to blame";
 }
 
 TEST(Failure, IsASentenceWithoutCpp) {

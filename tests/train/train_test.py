@@ -365,6 +365,18 @@ class Failing(Trained):
         self.assertEqual(done.returncode, 7)
         self.assertIn("exited with code 7", done.stderr)
 
+    def test_data_that_becomes_shorter_meanwhile_is_said_once(self):
+        command = [ARGUMENTS.tool, "train", "--data", self.text, *SMALL, "--steps", "1000000", "-n", "3", "--json", "--save-interval", "5"]
+        with subprocess.Popen(command, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as tool:
+            self.addCleanup(tool.kill)
+            self.assertTrue(any(json.loads(line)["step"] == 20 for line in tool.stdout))
+            os.truncate(self.text, 5000)
+            _, err = tool.communicate(timeout=60)
+        self.assertEqual(tool.returncode, 1)
+        reason, hint = err.splitlines()
+        self.assertRegex(reason, r"^tutti train: (rank \d( and 1 more)?: )?.*text.txt: has become shorter while it was in use")
+        self.assertRegex(hint, r"^tutti train: to go on after step \d+ of 1000000: ")
+
     def test_an_environment_that_makes_no_sense_is_said_once(self):
         os.environ["TUTTI_TIMEOUT"] = "soon"
         self.addCleanup(os.environ.pop, "TUTTI_TIMEOUT")

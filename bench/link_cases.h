@@ -19,10 +19,11 @@ struct Ranks {
 struct LinkCase {
   tutti::plan::TimedPlan plan;
   int hosts = 1;
-  std::vector<double> rounds = {};  ///< seconds that each took, the median of many; the plan's are the best of them
+  std::vector<double> rounds = {};  ///< seconds that each took, the median of many; the plan's are the second best
 
-  /// Takes the best of its rounds for the plan's time: what else a machine does only ever adds to it, by several times
-  /// where ranks wait for each other, and a network is of links, not of that.
+  /// Takes the second best of its rounds for the plan's time, of less than three the best. What else a machine does
+  /// only adds to it, several times as much where ranks wait for each other, and a network is of links, not of that;
+  /// but the best may have been lucky, as where a link had saved up.
   void settle();
   /// By how much the first and the second half of its rounds differ, relative to the smaller: no model
   /// can come nearer than that. 0 where there are less than two.

@@ -5,7 +5,6 @@ usage: tests/train/pictures.py --tool build/tutti [--out docs/pictures] [--steps
 
 import argparse
 import html
-import re
 import sys
 import tempfile
 import unittest

@@ -73,8 +73,7 @@ TEST(StepAhead, GradientsAreWaitedForByWhoUsesThem) {
     for (int step = 0; step < 6; ++step) {
       optimizer.zero_grad();
       same.zero_grad();
-      mean_loss(pair.ahead_model->forward(batch(group.rank(), step))).backward();
-      mean_loss(pair.usual_model->forward(batch(group.rank(), step))).backward();
+      pair.backward(group.rank(), step);
       if (step == 5) {
         EXPECT_LT(pair.cable->back.size(), pair.cable->sent);
       }
@@ -143,8 +142,7 @@ TEST(StepAhead, WhatIsThrownAwayIsNotTaken) {
     torch::optim::SGD second(pair.usual_net->parameters(), 0.1);
     StepAhead ahead(pair.ahead_model, first);
     for (int step = 0; step < 8; ++step) {
-      mean_loss(pair.ahead_model->forward(batch(group.rank(), step))).backward();
-      mean_loss(pair.usual_model->forward(batch(group.rank(), step))).backward();
+      pair.backward(group.rank(), step);
       if (step % 2 == 0) {
         ahead.step();
         second.step();
@@ -164,8 +162,7 @@ TEST(StepAhead, WhatAProgramDoesToGradientsCounts) {
     torch::optim::SGD second(pair.usual_net->parameters(), 0.1);
     StepAhead ahead(pair.ahead_model, first);
     for (int step = 0; step < 8; ++step) {
-      mean_loss(pair.ahead_model->forward(batch(group.rank(), step))).backward();
-      mean_loss(pair.usual_model->forward(batch(group.rank(), step))).backward();
+      pair.backward(group.rank(), step);
       for (auto* const net : {&pair.ahead_net, &pair.usual_net}) {
         auto& layers = (*net)->all;
         layers[0]->weight.mutable_grad().reset();  // frozen

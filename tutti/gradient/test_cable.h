@@ -65,6 +65,11 @@ struct Pair {
     return options;
   }
 
+  void backward(Rank rank, int step) {
+    mean_loss(ahead_model->forward(batch(rank, step))).backward();
+    mean_loss(usual_model->forward(batch(rank, step))).backward();
+  }
+
   void expect_same() const {
     for (const auto& item : usual_net->named_parameters()) {
       EXPECT_TRUE(torch::equal(ahead_net->named_parameters()[item.key()], item.value())) << item.key();

@@ -64,10 +64,10 @@ EngineOp engine_op(Op op) {
   fail("an operation that has no plan");
 }
 
-/// One operation and its memory: zeros, so that sums of sums stay what they are.
+/// One operation in memory that grows to what it needs: zeros, so that sums of sums stay what they are.
 class Operation {
  public:
-  Operation(const tutti::plan::TimedPlan& plan, tutti::Rank rank) {
+  Operation(const tutti::plan::TimedPlan& plan, tutti::Rank rank, std::vector<float>& memory) {
     const tutti::plan::Shape shape{.op = plan.request.op, .ranks = plan.request.ranks, .root = plan.request.root};
     call_ = {.op = plan.bytes == 0 ? EngineOp::barrier : engine_op(plan.request.op),
              .dtype = tutti::kernels::DType::float32};
@@ -77,8 +77,8 @@ class Operation {
     const bool in_place = shape.op == Op::all_reduce || shape.op == Op::broadcast;
     const auto ins = shape.input_blocks(rank);
     const auto outs = in_place ? 0 : shape.output_blocks(rank);
-    memory_.resize((std::max(ins + outs, 1U) * plan.bytes + 64) / sizeof(float));
-    auto* const bytes = reinterpret_cast<std::byte*>((reinterpret_cast<std::uintptr_t>(memory_.data()) + 63) / 64 * 64);
+    memory.resize(std::max(memory.size(), (std::max(ins + outs, 1U) * plan.bytes + 64) / sizeof(float)));
+    auto* const bytes = reinterpret_cast<std::byte*>((reinterpret_cast<std::uintptr_t>(memory.data()) + 63) / 64 * 64);
     const auto block = [&](std::size_t number) { return Block(bytes + number * plan.bytes, plan.bytes); };
     for (std::size_t i = 0; i < ins; ++i) {
       call_.in.push_back(block(i));
@@ -94,18 +94,17 @@ class Operation {
   const Call& call() const { return call_; }
 
  private:
-  std::vector<float> memory_;
   Call call_;
 };
 
-double time_on(Engine& engine, const tutti::plan::TimedPlan& plan, const Options& options) {
+double time_on(Engine& engine, const tutti::plan::TimedPlan& plan, const Options& options, std::vector<float>& memory) {
   const auto& request = plan.request;
   const auto choose = [&](const tutti::engine::OpChoices& choices) {
     if (auto chosen = engine.choose(engine_op(request.op), choices); !chosen) {
       fail(chosen.error().message);
     }
   };
-  const Operation operation(plan, engine.rank());
+  const Operation operation(plan, engine.rank(), memory);
   EngineWorld world(engine);
   choose(tutti::plan::Choice{.algorithm = request.algorithm, .chunks = request.chunks, .leaders = request.leaders});
   const auto summary = measure(
@@ -143,7 +142,7 @@ double LinkTimer::time(const LinkCase& one) {
   }
   double seconds = 0;
   backend->run_on_engine([&](Engine& engine) {
-    seconds = time_on(engine, one.plan, options_);
+    seconds = time_on(engine, one.plan, options_, memory_);
     return tutti::Status();
   });
   if (found->second->rank() == tutti::Rank{0} && static_cast<int>(members.size()) < world_.size()) {

@@ -26,6 +26,7 @@ class LinkTimer {
   tutti::World world_;
   Options options_;
   std::map<std::vector<tutti::Rank>, std::optional<tutti::Group>> groups_;
+  std::vector<float> memory_;  // of all plans: new memory takes longer to get than most of them
   int timed_ = 0;
 };
 

@@ -15,14 +15,15 @@ namespace {
 
 /// The first line in it.
 std::byte* aligned(std::vector<std::byte>& memory, std::size_t bytes) {
-  memory.resize(bytes + memory::kLine);
+  memory.resize(std::max(memory.size(), bytes + memory::kLine));
   const auto over = reinterpret_cast<std::uintptr_t>(memory.data()) % memory::kLine;
   return memory.data() + (memory::kLine - over) % memory::kLine;
 }
 
 }  // namespace
 
-PlanRunner::PlanRunner(plan::Shape shape, plan::Program program) : shape_(shape), program_(std::move(program)) {
+PlanRunner::PlanRunner(plan::Shape shape, plan::Program program, Scratch scratch)
+    : shape_(shape), program_(std::move(program)), scratch_(std::move(scratch)) {
   const auto count = program_.steps.size();
   sends_.resize(static_cast<std::size_t>(shape_.ranks));
   receives_.resize(static_cast<std::size_t>(shape_.ranks));
@@ -104,7 +105,7 @@ void PlanRunner::begin(const Call& call, Links& links, const Doing& doing) {
               .reduction = {.op = call.reduce, .dtype = call.dtype},
               .averages = reduces && call.reduce == kernels::ReduceOp::avg,
               .even = is_even(call, doing.card.bytes)};
-  running_.scratch = aligned(scratch_, program_.scratch_pieces * running_.bytes.each);
+  running_.scratch = aligned(*scratch_, program_.scratch_pieces * running_.bytes.each);
   if (reduces && call.reduce == kernels::ReduceOp::premul_sum) {
     scale_inputs();
   }

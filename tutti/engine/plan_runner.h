@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "tutti/engine/hub.h"
@@ -12,7 +13,11 @@ namespace tutti::engine {
 /// One rank's program, ready to be run again and again. One thread at a time.
 class PlanRunner {
  public:
-  PlanRunner(plan::Shape shape, plan::Program program);
+  /// Memory for what is on its way: grows to what the longest of those who share it needs. They take turns.
+  using Scratch = std::shared_ptr<std::vector<std::byte>>;
+  static Scratch new_scratch() { return std::make_shared<std::vector<std::byte>>(); }
+
+  PlanRunner(plan::Shape shape, plan::Program program, Scratch scratch = new_scratch());
 
   /// Runs it for a call that all ranks agree on. Where its blocks differ in length, none may be divided, and no step
   /// may move several of them: as in direct plans. Blocks.
@@ -72,7 +77,7 @@ class PlanRunner {
   std::vector<std::uint32_t> open_;  // may begin
   std::vector<std::uint32_t> over_;
   std::size_t unfinished_ = 0;
-  std::vector<std::byte> scratch_;
+  Scratch scratch_;
   std::vector<std::byte> scaled_;
   std::vector<std::size_t> scaled_at_;  // where in it each input begins
   std::vector<const std::byte*> sources_;

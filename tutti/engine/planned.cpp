@@ -118,7 +118,7 @@ PlanRunner& Planned::runner_for(const Card& card, const plan::Choice& choice) {
   const auto request = request_of(card.op, choice, root);
   return runners_
       .emplace(std::piecewise_construct, std::forward_as_tuple(key),
-               std::forward_as_tuple(plan::shape_of(request).value(), plan::build(request, rank_).value()))
+               std::forward_as_tuple(plan::shape_of(request).value(), plan::build(request, rank_).value(), scratch_))
       .first->second;
 }
 

@@ -74,6 +74,7 @@ class Planned {
   std::array<OpChoices, std::size(kOpNames)> choices_;
   std::array<std::uint32_t, std::size(kOpNames)> marks_{};
   std::map<std::tuple<Op, Rank, std::uint32_t>, PlanRunner> runners_;  // by the choice's mark
+  PlanRunner::Scratch scratch_ = PlanRunner::new_scratch();            // of all of them
   Widened widened_;
 };
 

@@ -93,6 +93,7 @@ class Across {
   Planned defaults_;
   Planned uneven_;
   std::map<std::pair<plan::Algorithm, unsigned>, PlanRunner> outer_;  // between hosts, by algorithm and chunks
+  PlanRunner::Scratch outer_scratch_ = PlanRunner::new_scratch();
   LeaderLinks leader_links_;
   struct {  // what is under way between hosts
     Call call;

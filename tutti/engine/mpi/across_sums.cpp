@@ -238,7 +238,8 @@ PlanRunner& Across::runner_between_hosts(std::size_t bytes) {
   const plan::Request request{.op = plan::Op::all_reduce, .algorithm = algorithm, .ranks = hosts, .chunks = chunks};
   return outer_
       .emplace(std::piecewise_construct, std::forward_as_tuple(algorithm, chunks),
-               std::forward_as_tuple(plan::shape_of(request).value(), plan::build(request, Rank{host()}).value()))
+               std::forward_as_tuple(plan::shape_of(request).value(), plan::build(request, Rank{host()}).value(),
+                                     outer_scratch_))
       .first->second;
 }
 

@@ -122,12 +122,9 @@ tutti::plan::Network guess_network(const Ranks& ranks, int cores_of_host) {
                         .combine_seconds = 2e-8,
                         .step_seconds = 2e-8,
                         .memory = 6e10};
+  network.processors.caches = {{.bytes = 2.0 * kMi, .seconds_per_byte = 2e-11},
+                               {.bytes = 100.0 * kMi, .seconds_per_byte = 5e-11, .shared = true}};
   double factor = 1;
-  for (const auto bytes : {16 * kKi, 64 * kKi, 256 * kKi, kMi, 4 * kMi, 16 * kMi, 64 * kMi, 256 * kMi}) {
-    network.processors.slowdown.push_back({static_cast<double>(bytes), factor});
-    factor *= 1.1;
-  }
-  factor = 1;
   for (const auto count : calibrated_counts(ranks)) {
     network.processors.crowding.push_back({count, factor});
     factor *= 1.05;
@@ -135,8 +132,8 @@ tutti::plan::Network guess_network(const Ranks& ranks, int cores_of_host) {
   network.levels.push_back({.name = "host",
                             .members = ranks.of_host,
                             .latency = 1e-7,
-                            .send = {5e-8, 1e-10},
-                            .receive = {5e-8, 1e-10},
+                            .send = {5e-8, 1e-10, 2e-7, 1500},
+                            .receive = {5e-8, 1e-10, 2e-7, 1500},
                             .ring = {.bytes = HubLayout::for_ranks(2).link_bytes,
                                      .host_bytes = HubLayout::for_ranks(kMany).link_bytes * kMany * kMany,
                                      .seconds = 3e-7},
@@ -144,9 +141,10 @@ tutti::plan::Network guess_network(const Ranks& ranks, int cores_of_host) {
   if (ranks.hosts > 1) {
     network.levels.push_back({.name = "hosts",
                               .latency = 5e-6,
-                              .send = {3e-6, 3e-10},
-                              .receive = {3e-6, 3e-10},
-                              .ring = {.bytes = 4 * kMi, .portion = 64 * kKi, .seconds = 2e-6},  // sockets
+                              .send = {3e-6, 3e-10, 2e-6, 2000},
+                              .receive = {3e-6, 3e-10, 2e-6, 2000},
+                              .eager_bytes = 64 * kKi,
+                              .ring = {.bytes = 4 * kMi, .portion = 32 * kKi, .seconds = 2e-6},  // sockets
                               .meeting = {1e-5, 1e-6},
                               .link = 5e8,
                               .burst = 16.0 * kKi});

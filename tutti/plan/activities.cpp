@@ -1,14 +1,20 @@
 #include "tutti/plan/activities.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "tutti/base/error.h"
 
 namespace tutti::plan {
+namespace {
+
+bool by_heads(const Resource& resource) { return resource.shared == Resource::Shared::by_heads; }
+
+}  // namespace
 
 Activities::Activities(const std::vector<Resource>& resources) {
   for (const auto& resource : resources) {
-    shared_.push_back({.resource = resource, .users = {}});
+    shared_.push_back({.resource = resource});
   }
 }
 
@@ -52,14 +58,53 @@ std::uint32_t Activities::crowd(const Shared& shared) {
   return enough ? 0 : static_cast<std::uint32_t>(users);
 }
 
-void Activities::note_change(std::uint32_t resource) {
-  auto& shared = shared_[resource];
+double Activities::slowed_by(const Shared& shared) {
+  const auto& crowding = shared.resource.crowding;
+  return crowding.empty() ? 1 : crowding[std::min(shared.users.size(), crowding.size() - 1)];
+}
+
+bool Activities::is_noticed(const Shared& shared) {
+  constexpr double kLittle = 0.03;
+  if (const auto slower = slowed_by(shared); std::abs(slower - shared.slower) > kLittle * slower) {
+    return true;
+  }
+  if (shared.resource.shared == Resource::Shared::fully) {
+    return shared.level > 0 || shared.asked > shared.resource.capacity;
+  }
   // As long as everyone gets all that it asks for, one more or less is nothing to the others; and little among many.
   const auto users = crowd(shared);
   const auto change = users > shared.seen ? users - shared.seen : shared.seen - users;
-  if (!shared.changed && change * kMany > shared.seen) {
+  return change * kMany > shared.seen;
+}
+
+void Activities::note_change(std::uint32_t resource) {
+  auto& shared = shared_[resource];
+  if (!shared.changed && is_noticed(shared)) {
     shared.changed = true;
     changed_.push_back(resource);
+  }
+}
+
+void Activities::divide(Shared& shared) const {
+  shared.changed = false;
+  shared.seen = crowd(shared);
+  shared.slower = slowed_by(shared);
+  shared.level = 0;
+  if (shared.resource.shared != Resource::Shared::fully || shared.asked <= shared.resource.capacity) {
+    return;
+  }
+  std::vector<double> wishes;
+  for (const auto& use : shared.users) {
+    wishes.push_back(slots_[use.slot].demand);
+  }
+  std::sort(wishes.begin(), wishes.end());
+  auto left = shared.resource.capacity;
+  for (std::size_t i = 0; i < wishes.size(); ++i) {
+    shared.level = left / static_cast<double>(wishes.size() - i);
+    if (wishes[i] >= shared.level) {
+      return;
+    }
+    left -= wishes[i];
   }
 }
 
@@ -68,7 +113,8 @@ void Activities::add_user(std::uint32_t resource, Use use) {
   if (shared.users.empty()) {
     shared.since = now_;
   }
-  shared.most = std::max(shared.most, shared.resource.by_heads ? 1.0 : slots_[use.slot].demand);
+  shared.asked += slots_[use.slot].demand;
+  shared.most = std::max(shared.most, by_heads(shared.resource) ? 1.0 : slots_[use.slot].demand);
   slots_[use.slot].places[use.which] = static_cast<std::uint32_t>(shared.users.size());
   shared.users.push_back(use);
   note_change(resource);
@@ -76,6 +122,7 @@ void Activities::add_user(std::uint32_t resource, Use use) {
 
 void Activities::remove_user(std::uint32_t resource, std::uint32_t place) {
   auto& shared = shared_[resource];
+  shared.asked = shared.users.size() == 1 ? 0 : shared.asked - slots_[shared.users[place].slot].demand;
   shared.users[place] = shared.users.back();
   slots_[shared.users[place].slot].places[shared.users[place].which] = place;
   shared.users.pop_back();
@@ -94,7 +141,12 @@ void Activities::look_again(std::uint32_t slot) {
   double rate = 1;
   for (std::uint32_t i = 0; i < active.count; ++i) {
     const auto& shared = shared_[active.uses[i]];
-    const auto asked = (shared.resource.by_heads ? 1.0 : active.demand) * static_cast<double>(shared.users.size());
+    rate = std::min(rate, 1 / shared.slower);
+    if (shared.resource.shared == Resource::Shared::fully) {
+      rate = shared.level > 0 && active.demand > shared.level ? std::min(rate, shared.level / active.demand) : rate;
+      continue;
+    }
+    const auto asked = (by_heads(shared.resource) ? 1.0 : active.demand) * static_cast<double>(shared.users.size());
     if (shared.resource.capacity > 0 && asked > shared.resource.capacity) {
       rate = std::min(rate, shared.resource.capacity / asked);
     }
@@ -110,13 +162,14 @@ void Activities::look_again(std::uint32_t slot) {
 
 void Activities::settle() {
   ++round_;
+  for (const auto resource : changed_) {
+    divide(shared_[resource]);
+  }
   for (const auto slot : fresh_) {
     look_again(slot);
   }
   fresh_.clear();
   for (const auto resource : changed_) {
-    shared_[resource].changed = false;
-    shared_[resource].seen = crowd(shared_[resource]);
     for (const auto& use : shared_[resource].users) {
       look_again(use.slot);
     }

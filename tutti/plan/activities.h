@@ -10,14 +10,20 @@ namespace tutti::plan {
 
 /// What several things may use at once, and then each gets its share of.
 struct Resource {
-  double capacity = 0;    ///< of whatever its users ask for per second; 0: no limit
-  bool by_heads = false;  ///< every user asks for one of it, as of cores
+  enum class Shared : std::uint8_t {
+    evenly,    ///< what one leaves of its share nobody gets: keeps a change local, and is exact where users are alike
+    by_heads,  ///< the same, and every user asks for one of it, as of cores
+    fully,     ///< what some leave of their share the others get
+  };
+
+  double capacity = 0;  ///< of whatever its users ask for per second; 0: no limit
+  Shared shared = Shared::evenly;
+  /// How much slower its users are when they are so many (at 0: none); the last one counts for more. Empty: no slower.
+  std::vector<double> crowding = {};
 };
 
-/// Things that take time and share resources: a fluid model. Alone, an activity takes so many seconds. A resource is
-/// divided evenly among those who use it; an activity goes on as fast as the resource that gives it least allows. What
-/// it leaves of the others is not given to anybody else: that keeps a change local, and is exact where users are alike.
-/// One thread.
+/// Things that take time and share resources: a fluid model. Alone, an activity takes so many seconds. An activity goes
+/// on as fast as the resource that gives it least allows. One thread.
 class Activities {
  public:
   static constexpr std::size_t kMostUsed = 12;
@@ -59,7 +65,10 @@ class Activities {
   struct Shared {
     Resource resource;
     double most = 0;  // asked for by one user
-    std::vector<Use> users;
+    std::vector<Use> users = {};
+    double asked = 0;   // by all users
+    double level = 0;   // the most that one gets, where they share fully and ask for too much; otherwise 0
+    double slower = 1;  // by its crowd
     bool changed = false;
     std::uint32_t seen = 0;  // its crowd when its users last looked
     double busy = 0;
@@ -81,6 +90,11 @@ class Activities {
   void add_user(std::uint32_t resource, Use use);
   void remove_user(std::uint32_t resource, std::uint32_t place);
   void note_change(std::uint32_t resource);
+  /// Whether those who use it notice that others came or went.
+  static bool is_noticed(const Shared& shared);
+  static double slowed_by(const Shared& shared);
+  /// Finds what it gives from now on.
+  void divide(Shared& shared) const;
   void look_again(std::uint32_t slot);
   void settle();
   bool is_stale(const Prediction& prediction) const;

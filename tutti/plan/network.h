@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <span>
@@ -15,6 +16,10 @@ namespace tutti::plan {
 struct MessageCost {
   double seconds = 0;           ///< each
   double seconds_per_byte = 0;  ///< more, when the processor copies it
+  /// More for a message's first bytes, which come one by one before they stream: all of it when the message is long,
+  /// half when it has `ramp_bytes`.
+  double ramp = 0;
+  double ramp_bytes = 0;
 };
 
 /// Memory that messages of two ranks go through, in order: what lies there waits for the receiver, and a sender that is
@@ -64,15 +69,18 @@ struct Level {
   std::string source = {};  ///< where the figures come from
 };
 
-/// How much longer processors take for a byte when they touch so many in one operation, and these no longer stay in
-/// caches.
-struct Slowdown {
+/// Where bytes stay that a rank has touched, until it has touched so many others.
+struct CacheCost {
   double bytes = 0;
-  double factor = 1;
+  double seconds_per_byte = 0;  ///< what a byte costs more that is not there any more
+  bool shared = false;          ///< by the ranks of a host, so that the more there are the less each has
+
+  /// Of bytes that a rank comes back to after so many others: the share that is not there any more.
+  double missed(double distance, double ranks_of_host) const;
 };
 
-/// How much longer processors take for anything when so many ranks of a host are at work: they share caches, power and
-/// often cores.
+/// How much longer processors take for anything while so many ranks of a host are at work: they share power, and often
+/// cores.
 struct Crowding {
   int ranks = 0;
   double factor = 1;
@@ -86,10 +94,12 @@ struct Processors {
   double sum = 0;              ///< bytes per second of a sum that it begins and writes, however many are added to it
   double combine_seconds = 0;  ///< to begin a copy or an addition
   double step_seconds = 0;     ///< for each step of a plan, whatever it does, also when that is nothing
-  double memory = 0;           ///< bytes per second that all ranks of a host copy and add together; 0: no limit
-  /// In order of bytes; between two the factor follows the logarithm of the bytes, before and after them it stays.
-  std::vector<Slowdown> slowdown = {};
-  std::vector<Crowding> crowding = {};  ///< the same, in order of ranks
+  /// Bytes per second that all ranks of a host copy and add together; with caches, of those that are in none of them.
+  /// 0: no limit.
+  double memory = 0;
+  std::vector<CacheCost> caches = {};  ///< from the nearest
+  /// In order of ranks; between two the factor follows the logarithm of the ranks, before and after them it stays.
+  std::vector<Crowding> crowding = {};
   std::string source = {};
 };
 
@@ -113,12 +123,12 @@ struct Network {
 
 inline constexpr std::size_t kMostLevels = 5;
 
-/// The same for operations in which a rank touches so many bytes (see `footprint`): what processors do with bytes takes
-/// as much longer as `slowdown` says.
-Network at_footprint(Network network, double bytes);
+/// How much slower processors are while so many ranks of a host are at work; 1 where nothing is known.
+double crowding_at(const Processors& processors, double ranks_of_host);
 
-/// The same when so many ranks of each host take part: what processors do takes as much longer as `crowding` says.
-Network at_crowd(Network network, std::int64_t ranks_of_host);
+/// The same without caches and crowding, for who does not follow single bytes and ranks: as if all came back to a byte
+/// after so many others (see `footprint`), and all ranks of a host were always at work.
+Network without_caches(Network network, double footprint, std::int64_t ranks_of_host);
 
 /// Whether its figures can be, and it has room for the ranks; otherwise an error that says what to change.
 Status check(const Network& network, int ranks);
@@ -136,7 +146,7 @@ class Fabric {
     void crossed() const&& = delete;  // it would be gone before the loop over it
   };
 
-  /// `check` has to have been passed. Its network is the one for this crowd.
+  /// `check` has to have been passed.
   Fabric(Network network, int ranks);
 
   const Network& network() const { return network_; }
@@ -159,6 +169,8 @@ class Fabric {
   }
   std::size_t host_of(Rank rank) const { return group_of(rank, 0); }
   std::size_t hosts() const { return groups(0); }
+  /// The most ranks that one has.
+  std::int64_t ranks_of_host() const { return std::min<std::int64_t>(ranks_, spans_[0]); }
   /// The links of a group to and from the level above, or to another group there when that is joined by pairs.
   std::uint32_t link_up(std::size_t level, std::size_t group) const {
     return first_[level + 1] + static_cast<std::uint32_t>(2 * group);
@@ -170,8 +182,8 @@ class Fabric {
   bool is_paired(std::size_t level) const {
     return level + 1 < network_.levels.size() && network_.levels[level + 1].joined == Level::Joined::by_pairs;
   }
-  /// How long all ranks take to meet before an operation: level by level.
-  double meeting() const;
+  /// How long all ranks take to meet before an operation: level by level, of the first ones or of all.
+  double meeting(std::size_t levels = kMostLevels) const;
   /// `from` and `to` differ.
   Path path(Rank from, Rank to) const;
   /// Bytes per second of a message that has the path for itself; 0: no limit.

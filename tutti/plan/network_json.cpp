@@ -52,6 +52,14 @@ class Reader {
     return value->get<int>();
   }
 
+  bool flag(const std::string& key) {
+    const auto* value = find(key);
+    if (value != nullptr && !value->is_boolean()) {
+      complain(key, "true or false");
+    }
+    return value != nullptr && value->is_boolean() && value->get<bool>();
+  }
+
   std::string text(const std::string& key, bool needed = false) {
     const auto* value = find(key);
     if ((value == nullptr && needed) || (value != nullptr && !value->is_string())) {
@@ -113,8 +121,10 @@ MessageCost read_cost(Reader& level, const std::string& key, std::string* wrong)
   Reader reader(*json, level.place_of(key), wrong);
   const auto seconds = reader.number("us", kMicro);
   const auto speed = reader.number("gb_per_s", kGiga);
+  const auto ramp = reader.number("ramp_us", kMicro);
+  const auto ramp_bytes = reader.number("ramp_bytes", 1);
   reader.end();
-  return {seconds, speed > 0 ? 1 / speed : 0};
+  return {seconds, speed > 0 ? 1 / speed : 0, ramp, ramp_bytes};
 }
 
 RingCost read_ring(Reader& level, std::string* wrong) {
@@ -178,11 +188,14 @@ Processors read_processors(const Json& json, std::string* wrong) {
   processors.combine_seconds = reader.number("combine_us", kMicro);
   processors.step_seconds = reader.number("step_us", kMicro);
   processors.memory = reader.number("memory_gb_per_s", kGiga);
-  if (const auto* steps = reader.array("slowdown")) {
-    for (std::size_t i = 0; i < steps->size(); ++i) {
-      Reader step((*steps)[i], fmt::format("processors.slowdown[{}]", i), wrong);
-      processors.slowdown.push_back({step.number("bytes", 1), step.number("factor", 1, 1)});
-      step.end();
+  if (const auto* caches = reader.array("caches")) {
+    for (std::size_t i = 0; i < caches->size(); ++i) {
+      Reader cache((*caches)[i], fmt::format("processors.caches[{}]", i), wrong);
+      const auto speed = cache.number("gb_per_s", kGiga);
+      processors.caches.push_back({.bytes = cache.number("bytes", 1),
+                                   .seconds_per_byte = speed > 0 ? 1 / speed : 0,
+                                   .shared = cache.flag("shared")});
+      cache.end();
     }
   }
   if (const auto* steps = reader.array("crowding")) {
@@ -217,6 +230,10 @@ Json to_json(const MessageCost& cost) {
   Json json{{"us", cost.seconds / kMicro}};
   if (cost.seconds_per_byte > 0) {
     json["gb_per_s"] = 1 / cost.seconds_per_byte / kGiga;
+  }
+  if (cost.ramp > 0) {
+    json["ramp_us"] = cost.ramp / kMicro;
+    json["ramp_bytes"] = cost.ramp_bytes;
   }
   return json;
 }
@@ -323,8 +340,14 @@ std::string to_json(const Network& network) {
   set_unless_zero(host, "combine_us", processors.combine_seconds / kMicro);
   set_unless_zero(host, "step_us", processors.step_seconds / kMicro);
   set_unless_zero(host, "memory_gb_per_s", processors.memory / kGiga);
-  for (const auto& step : processors.slowdown) {
-    host["slowdown"].push_back({{"bytes", step.bytes}, {"factor", step.factor}});
+  for (const auto& cache : processors.caches) {
+    auto& json_of = host["caches"].emplace_back(Json{{"bytes", cache.bytes}});
+    if (cache.seconds_per_byte > 0) {
+      json_of["gb_per_s"] = 1 / cache.seconds_per_byte / kGiga;
+    }
+    if (cache.shared) {
+      json_of["shared"] = true;
+    }
   }
   for (const auto& step : processors.crowding) {
     host["crowding"].push_back({{"ranks", step.ranks}, {"factor", step.factor}});

@@ -55,35 +55,56 @@ TEST(Network, GroupsJoinedByPairsHaveALinkForEach) {
   EXPECT_NE(path.links[2], fabric.path(Rank{23}, Rank{0}).links[2]);
 }
 
-TEST(Network, WhatIsLongFallsOutOfCaches) {
-  auto network = small();
-  network.processors.copy = 8e9;
-  network.levels[0].send.seconds_per_byte = 1e-10;
-  network.processors.slowdown = {{1024, 1}, {4096, 2}};
-  EXPECT_DOUBLE_EQ(at_footprint(network, 10).processors.copy, 8e9);
-  EXPECT_DOUBLE_EQ(at_footprint(network, 2048).processors.copy, 8e9 / 1.5);
-  EXPECT_DOUBLE_EQ(at_footprint(network, 1e9).processors.copy, 4e9);
-  EXPECT_DOUBLE_EQ(at_footprint(network, 1e9).levels[0].send.seconds_per_byte, 2e-10);
+TEST(Network, BytesLeaveCaches) {
+  const CacheCost own{.bytes = 1000, .seconds_per_byte = 1e-9};
+  EXPECT_NEAR(own.missed(300, 16), 0, 1e-3);
+  EXPECT_DOUBLE_EQ(own.missed(1000, 16), 0.5);
+  EXPECT_NEAR(own.missed(3000, 16), 1, 2e-3);
+  const CacheCost shared{.bytes = 1000, .seconds_per_byte = 1e-9, .shared = true};
+  EXPECT_DOUBLE_EQ(shared.missed(1000, 1), 0.5);
+  EXPECT_DOUBLE_EQ(shared.missed(250, 16), 0.5);
 }
 
 TEST(Network, ProcessorsAreSlowerInACrowd) {
   auto network = small();
-  network.processors.copy = 8e9;
-  network.levels[0].send = {1e-6, 1e-10};
+  EXPECT_EQ(crowding_at(network.processors, 5), 1);
   network.processors.crowding = {{2, 1}, {8, 2}};
-  EXPECT_DOUBLE_EQ(at_crowd(network, 1).processors.copy, 8e9);
-  EXPECT_DOUBLE_EQ(at_crowd(network, 4).processors.copy, 8e9 / 1.5);
-  EXPECT_DOUBLE_EQ(at_crowd(network, 100).processors.copy, 4e9);
-  EXPECT_DOUBLE_EQ(at_crowd(network, 8).levels[0].send.seconds, 2e-6);
-  EXPECT_DOUBLE_EQ(at_crowd(network, 8).levels[0].send.seconds_per_byte, 2e-10);
-  EXPECT_DOUBLE_EQ(Fabric(network, 1).network().processors.copy, 8e9);
+  EXPECT_DOUBLE_EQ(crowding_at(network.processors, 1), 1);
+  EXPECT_DOUBLE_EQ(crowding_at(network.processors, 4), 1.5);
+  EXPECT_DOUBLE_EQ(crowding_at(network.processors, 100), 2);
   network.processors.crowding = {{2, 1}, {2, 2}};
   EXPECT_THAT(check(network, 1).error().message, testing::HasSubstr("crowding"));
 }
 
+TEST(Network, WithoutCachesAllIsAsFarAsItGets) {
+  auto network = small();
+  network.processors.copy = 8e9;
+  network.processors.memory = 1e10;
+  network.levels[0].send = {1e-6, 1e-10};
+  network.levels[1].send = {1e-6, 0};
+  network.processors.caches = {{.bytes = 1000, .seconds_per_byte = 1e-10}};
+  network.processors.crowding = {{2, 1}, {8, 2}};
+  const auto near = without_caches(network, 1, 1);
+  EXPECT_NEAR(near.processors.copy, 8e9, 1);
+  EXPECT_GE(near.processors.memory, 1e15);
+  EXPECT_TRUE(near.processors.caches.empty() && near.processors.crowding.empty());
+  const auto far = without_caches(network, 1e9, 8);
+  EXPECT_NEAR(far.processors.copy, 1 / (2 * (1 / 8e9 + 2e-10)), 1);
+  EXPECT_NEAR(far.levels[0].send.seconds_per_byte, 4e-10, 1e-15);
+  EXPECT_NEAR(far.processors.memory, 1e10, 1);
+  EXPECT_EQ(far.levels[1].send.seconds_per_byte, 0);
+  EXPECT_DOUBLE_EQ(far.levels[1].send.seconds, 2e-6);
+}
+
+TEST(Network, SaysWhatCachesCannotBe) {
+  auto network = small();
+  network.processors.caches = {{.bytes = 1000}, {.bytes = 1000}};
+  EXPECT_THAT(check(network, 1).error().message, testing::HasSubstr("caches"));
+}
+
 TEST(Network, JsonGoesThereAndBack) {
   auto network = small();
-  network.levels[0].send = {2e-6, 1.25e-10};
+  network.levels[0].send = {2e-6, 1.25e-10, 3e-7, 1500};
   network.levels[1].eager_bytes = 4096;
   network.levels[1].burst = 16384;
   network.levels[0].ring = {.bytes = 1024, .portion = 256, .host_bytes = 65536, .seconds = 3e-7};
@@ -91,7 +112,8 @@ TEST(Network, JsonGoesThereAndBack) {
   network.processors.cores = 3;
   network.processors.sum = 25e9;
   network.processors.step_seconds = 4e-8;
-  network.processors.slowdown = {{1024, 1}, {4096, 2}};
+  network.processors.caches = {{.bytes = 1024, .seconds_per_byte = 0.25e-9},
+                               {.bytes = 4096, .seconds_per_byte = 0.5e-9, .shared = true}};
   network.processors.crowding = {{2, 1}, {8, 1.5}};
   network.slow = {{.level = 1, .group = 2, .factor = 0.5}};
   const auto text = to_json(network);
@@ -99,6 +121,11 @@ TEST(Network, JsonGoesThereAndBack) {
   ASSERT_TRUE(again) << again.error().message;
   EXPECT_EQ(to_json(again.value()), text);
   EXPECT_DOUBLE_EQ(again.value().levels[0].send.seconds_per_byte, 1.25e-10);
+  EXPECT_DOUBLE_EQ(again.value().levels[0].send.ramp, 3e-7);
+  EXPECT_EQ(again.value().levels[0].send.ramp_bytes, 1500);
+  EXPECT_FALSE(again.value().processors.caches[0].shared);
+  EXPECT_TRUE(again.value().processors.caches[1].shared);
+  EXPECT_DOUBLE_EQ(again.value().processors.caches[1].seconds_per_byte, 0.5e-9);
   EXPECT_EQ(again.value().levels[1].eager_bytes, 4096);
   EXPECT_EQ(again.value().levels[1].burst, 16384);
   EXPECT_EQ(again.value().levels[0].ring.portion, 256);

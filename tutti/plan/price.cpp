@@ -89,14 +89,24 @@ std::optional<Price> extrapolate(const Request& request, std::size_t bytes, cons
   return in_full(request, bytes, seconds, spent, known.messages, How::extrapolated);
 }
 
-Price price_checked(const Request& request, std::size_t bytes, const Fabric& fabric, const PriceOptions& options) {
+/// The network as estimates see it.
+Fabric fabric_for(const Request& request, std::size_t bytes, const Network& network) {
+  Fabric whole(network, request.ranks);
+  if (network.processors.caches.empty() && network.processors.crowding.empty()) {
+    return whole;
+  }
+  return {without_caches(network, footprint(request, bytes, whole), whole.ranks_of_host()), request.ranks};
+}
+
+Price price_checked(const Request& request, std::size_t bytes, const Network& network, const PriceOptions& options) {
   if (!can_estimate(request)) {
-    const auto simulated = simulate(build(request).value(), bytes, fabric.network()).value();
+    const auto simulated = simulate(build(request).value(), bytes, network).value();
     return in_full(request, bytes, simulated.seconds, simulated.spent, 0, How::simulated);
   }
+  const auto fabric = fabric_for(request, bytes, network);
   const auto known = estimate(request, bytes, fabric);
   if (effort(request, known.all_messages) <= options.most_simulated) {
-    const auto simulated = simulate(build(request).value(), bytes, fabric.network()).value();
+    const auto simulated = simulate(build(request).value(), bytes, network).value();
     return in_full(request, bytes, simulated.seconds, simulated.spent, known.messages, How::simulated);
   }
   if (auto extended = extrapolate(request, bytes, fabric.network(), known, options.most_simulated)) {
@@ -118,15 +128,6 @@ Status check_both(const Request& request, const Network& network) {
                                                 kMostSimulated, request.ranks)};
   }
   return {};
-}
-
-/// The network as this plan sees it, whose bytes may not stay in caches.
-Fabric fabric_for(const Request& request, std::size_t bytes, const Network& network) {
-  Fabric plain(network, request.ranks);
-  if (network.processors.slowdown.empty()) {
-    return plain;
-  }
-  return {at_footprint(network, footprint(request, bytes, plain)), request.ranks};
 }
 
 /// All that a search goes through.
@@ -191,7 +192,7 @@ Result<Price> price(const Request& request, std::size_t bytes_of_block, const Ne
   if (auto good = check_both(request, network); !good) {
     return good.error();
   }
-  return price_checked(request, bytes_of_block, fabric_for(request, bytes_of_block, network), options);
+  return price_checked(request, bytes_of_block, network, options);
 }
 
 Result<Price> cheapest(const Request& request, std::size_t bytes_of_block, const Network& network,
@@ -228,7 +229,7 @@ Result<Price> cheapest(const Request& request, std::size_t bytes_of_block, const
       break;
     }
     const auto& one = guesses[i].request;
-    prices.push_back(price_checked(one, bytes_of_block, fabric_for(one, bytes_of_block, network), options));
+    prices.push_back(price_checked(one, bytes_of_block, network, options));
   }
   return *std::min_element(prices.begin(), prices.end(),
                            [](const Price& a, const Price& b) { return a.seconds < b.seconds; });

@@ -203,7 +203,7 @@ void price_everyone(Rounds& rounds, const std::vector<Members>& teams, double by
   const auto& network = fabric.network();
   const auto& levels = network.levels;
   const Everyone everyone(fabric, teams);
-  const auto crowd = static_cast<double>(std::min<std::int64_t>(fabric.ranks(), fabric.ranks_of_group(0)));
+  const auto crowd = static_cast<double>(fabric.ranks_of_host());
   double most_sending = 0;
   double most_working = 0;
   double most_messages = 0;

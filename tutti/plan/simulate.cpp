@@ -10,10 +10,13 @@
 
 namespace tutti::plan {
 
-Simulation::Simulation(const Plan& plan, std::size_t bytes_of_block, const Fabric& fabric, const Savings& saved)
+Simulation::Simulation(const Plan& plan, std::size_t bytes_of_block, const Fabric& fabric, const Savings& saved,
+                       std::vector<double> late)
     : plan_(plan),
+      late_(std::move(late)),
       bytes_(bytes_of_block, plan.shape.pieces),
       fabric_(fabric),
+      touched_(plan, bytes_of_block, fabric),
       events_(plan),
       waiting_(plan, events_),
       steps_(events_.size()),
@@ -30,7 +33,13 @@ Simulation::Simulation(const Plan& plan, std::size_t bytes_of_block, const Fabri
 Result<Simulated> Simulation::run() {
   lay_out();
   for (std::uint32_t event = 0; event < events_.size(); ++event) {
-    if (steps_[event].waits == 0) {
+    if (steps_[event].waits != 0) {
+      continue;
+    }
+    const auto late = late_.empty() ? 0 : late_[fabric_.host_of(to_rank(steps_[event].rank))];
+    if (late > 0) {
+      start({event, Phase::late, 0}, late, 0, {});
+    } else {
       open_.push_back(event);
     }
   }
@@ -47,10 +56,10 @@ Result<Simulated> Simulation::run() {
     return Error{Code::invalid_argument, fmt::format("the plan never ends: {} steps wait for ever", unfinished_)};
   }
   trace_back();
-  result_.spent.meeting = fabric_.meeting();
-  result_.seconds = result_.spent.meeting + activities_.now();
+  result_.spent.meeting += fabric_.meeting();
+  result_.seconds = fabric_.meeting() + activities_.now();
   for (auto& end : result_.ends) {
-    end += result_.spent.meeting;
+    end += fabric_.meeting();
   }
   for (std::uint32_t link = 0; link < fabric_.links(); ++link) {
     result_.links[link].busy = activities_.busy(link);
@@ -66,12 +75,21 @@ std::vector<Resource> Simulation::resources_of(const Fabric& fabric) {
   const auto& processors = fabric.network().processors;
   if (processors.memory > 0) {
     first_memory_ = static_cast<std::uint32_t>(resources.size());
-    resources.resize(resources.size() + fabric.hosts(), {.capacity = processors.memory});
+    const auto shared = processors.caches.empty() ? Resource::Shared::evenly : Resource::Shared::fully;
+    resources.resize(resources.size() + fabric.hosts(), {.capacity = processors.memory, .shared = shared});
   }
-  if (processors.cores > 0 && processors.cores < std::min<std::int64_t>(fabric.ranks(), fabric.ranks_of_group(0))) {
+  if (!processors.crowding.empty()) {
+    std::vector<double> crowding{1};
+    for (std::int64_t ranks = 1; ranks <= fabric.ranks_of_host(); ++ranks) {
+      crowding.push_back(crowding_at(processors, static_cast<double>(ranks)));
+    }
+    first_crowd_ = static_cast<std::uint32_t>(resources.size());
+    resources.resize(resources.size() + fabric.hosts(), {.crowding = crowding});
+  }
+  if (processors.cores > 0 && processors.cores < fabric.ranks_of_host()) {
     first_cores_ = static_cast<std::uint32_t>(resources.size());
     resources.resize(resources.size() + fabric.hosts(),
-                     {.capacity = static_cast<double>(processors.cores), .by_heads = true});
+                     {.capacity = static_cast<double>(processors.cores), .shared = Resource::Shared::by_heads});
   }
   return resources;
 }
@@ -167,36 +185,60 @@ void Simulation::enqueue(std::uint32_t event) {
   }
 }
 
-Work Simulation::work_of(std::uint32_t event, double bytes) const {
+Work Simulation::work_of(std::uint32_t event, std::size_t skipped, std::size_t bytes) {
   const auto& processors = fabric_.network().processors;
-  switch (steps_[event].step->kind) {
-    case Step::Kind::send: return message_work(processors, level_of(event).send, bytes);
-    case Step::Kind::receive: return message_work(processors, level_of(event).receive, bytes);
-    case Step::Kind::combine: break;
+  const auto& state = steps_[event];
+  const auto count = static_cast<double>(bytes);
+  const bool combines = state.step->kind == Step::Kind::combine;
+  const auto& level = combines ? fabric_.network().levels[0] : level_of(event);
+  auto work = combines ? combine_work(processors, state.step->sources.count, count)
+                       : message_work(processors, is_send(event) ? level.send : level.receive, count);
+  if (processors.caches.empty() || work.copied == 0) {
+    return work;
   }
-  return combine_work(processors, steps_[event].step->sources.count, bytes);
+  auto cost = touched_.touch(state.rank, state.step->span, skipped, bytes, event);
+  if (combines) {
+    for (const auto& source : plan_.programs[state.rank].sources_of(*state.step)) {
+      const auto more = touched_.touch(state.rank, source, skipped, bytes, event);
+      cost.seconds += more.seconds;
+      cost.missed += more.missed;
+    }
+  }
+  return {work.seconds + cost.seconds, cost.missed};
+}
+
+bool Simulation::is_there_already(std::uint32_t event) const {
+  const auto& state = steps_[event];
+  if (state.step->kind != Step::Kind::combine || state.step->sources.count != 1 || !is_in_place(plan_.shape.op)) {
+    return false;
+  }
+  const auto rank = to_rank(state.rank);
+  const auto source = plan_.programs[state.rank].sources_of(*state.step)[0];
+  return in_place(plan_.shape, rank, source) == in_place(plan_.shape, rank, state.step->span);
 }
 
 void Simulation::start_work(std::uint32_t event) {
   const auto& state = steps_[event];
-  if (state.bytes == 0) {
+  if (state.bytes == 0 || is_there_already(event)) {
     start_work(event, 0, {.seconds = fabric_.network().processors.step_seconds});
   } else if (state.ring != kNone) {
     start_portion(event, level_of(event).ring.seconds);
   } else {
-    start_work(event, state.bytes, work_of(event, static_cast<double>(state.bytes)));
+    start_work(event, state.bytes, work_of(event, 0, state.bytes));
   }
 }
 
 void Simulation::start_work(std::uint32_t event, std::size_t bytes, const Work& work) {
   const auto host = static_cast<std::uint32_t>(fabric_.host_of(to_rank(steps_[event].rank)));
-  std::array<std::uint32_t, 2> uses{};
+  std::array<std::uint32_t, 3> uses{};
   std::size_t count = 0;
   if (first_memory_ != kNone && work.copied > 0) {
     uses[count++] = first_memory_ + host;
   }
-  if (first_cores_ != kNone) {
-    uses[count++] = first_cores_ + host;
+  for (const auto first : {first_crowd_, first_cores_}) {
+    if (first != kNone) {
+      uses[count++] = first + host;
+    }
   }
   start({event, Phase::work, bytes}, work.seconds, work.seconds > 0 ? work.copied / work.seconds : 0,
         std::span(uses).first(count));
@@ -236,6 +278,7 @@ void Simulation::finish_phase(Begun over) {
   const auto event = over.event;
   auto& state = steps_[event];
   switch (over.phase) {
+    case Phase::late: open_.push_back(event); return;
     case Phase::work:
       if (state.bytes > 0 && state.ring != kNone) {
         if (finish_portion(event, over.bytes)) {
@@ -300,6 +343,7 @@ void Simulation::trace_back() {
     const auto event = begun_[id].event;
     const auto took = end - begun_[id].at;
     switch (begun_[id].phase) {
+      case Phase::late: result_.spent.meeting += took; break;
       case Phase::work:
         (steps_[event].step->kind == Step::Kind::combine ? result_.spent.reduction : result_.spent.messages) += took;
         break;
@@ -320,12 +364,7 @@ Result<Simulated> simulate(const Plan& plan, std::size_t bytes_of_block, const N
   if (auto good = check(network, plan.shape.ranks); !good) {
     return good.error();
   }
-  const Fabric fabric(network, plan.shape.ranks);
-  if (network.processors.slowdown.empty()) {
-    return simulate_again(plan, bytes_of_block, fabric);
-  }
-  const Fabric slower(at_footprint(network, footprint(plan, bytes_of_block, fabric)), plan.shape.ranks);
-  return simulate_again(plan, bytes_of_block, slower);
+  return simulate_again(plan, bytes_of_block, Fabric(network, plan.shape.ranks));
 }
 
 }  // namespace tutti::plan

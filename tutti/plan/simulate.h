@@ -29,4 +29,8 @@ struct Simulated {
 /// always. An error when the plan never ends, or the network has no room for its ranks.
 Result<Simulated> simulate(const Plan& plan, std::size_t bytes_of_block, const Network& network);
 
+/// What each takes of many runs, one behind the other, as where plans are timed. Hosts that are done with one early
+/// have said so before the last are, which then begin the next at once.
+Result<double> seconds_in_a_row(const Plan& plan, std::size_t bytes_of_block, const Network& network);
+
 }  // namespace tutti::plan

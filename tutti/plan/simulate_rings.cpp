@@ -1,6 +1,5 @@
 // Messages that go through rings: in portions, as there is room and processors have their turn.
 #include <algorithm>
-#include <utility>
 
 #include "tutti/plan/simulation.h"
 
@@ -79,7 +78,12 @@ void Simulation::cross(std::uint32_t event) {
   auto& ring = rings_[steps_[event].ring];
   if (!ring.crossing && ring.written > 0) {
     ring.crossing = true;
-    cross_links(event, std::exchange(ring.written, 0));
+    // Longer messages take turns on their way, and are there at about the same time.
+    const auto& level = level_of(event);
+    const bool streams = level.ring.portion > 0 && steps_[event].bytes <= level.eager_bytes;
+    const auto crosses = streams ? std::min<std::size_t>(ring.written, level.ring.portion) : ring.written;
+    ring.written -= crosses;
+    cross_links(event, crosses);
   }
 }
 
@@ -98,7 +102,7 @@ void Simulation::skip_empty(Ring& ring) const {
 
 void Simulation::start_portion(std::uint32_t event, double turning) {
   const auto portion = take_portion(event);
-  auto work = work_of(event, static_cast<double>(portion));
+  auto work = work_of(event, steps_[event].moved, portion);
   work.seconds += turning;
   start_work(event, portion, work);
 }

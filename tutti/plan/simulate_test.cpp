@@ -279,5 +279,59 @@ TEST(Simulate, SaysWhatTheTimeWentTo) {
   EXPECT_EQ(describe({}), "nothing");
 }
 
+TEST(Simulate, WhatIsThereAlreadyIsNotCopied) {
+  Network network;
+  network.levels = {{.name = "host"}};
+  network.processors.copy = 1e9;
+  const auto plan = build({.op = Op::broadcast, .algorithm = Algorithm::direct, .ranks = 2}).value();
+  EXPECT_DOUBLE_EQ(simulate(plan, 1'000'000, network).value().seconds, 0);
+}
+
+TEST(Simulate, OnlyThoseAtWorkAreACrowd) {
+  // A chain of messages, one rank at a time, and an exchange of all with all.
+  Network network;
+  network.levels = {{.name = "host", .send = {0, 1e-9}, .receive = {0, 1e-9}}};
+  const auto chain = build({.op = Op::broadcast, .algorithm = Algorithm::binomial, .ranks = 2}).value();
+  const auto both = build({.op = Op::all_gather, .algorithm = Algorithm::direct, .ranks = 2}).value();
+  const auto takes = [&](const Plan& plan) { return simulate(plan, 1'000'000, network).value().seconds; };
+  const auto alone = takes(chain);
+  const auto together = takes(both);
+  network.processors.crowding = {{1, 1}, {2, 3}};
+  EXPECT_DOUBLE_EQ(takes(chain), alone);
+  EXPECT_NEAR(takes(both), 3 * together, 0.1 * together);
+}
+
+TEST(Simulate, LongMessagesBeginSlowly) {
+  Network network;
+  network.levels = {{.name = "host", .send = {.ramp = 1e-6, .ramp_bytes = 1000}}};
+  const auto plan = build({.op = Op::broadcast, .algorithm = Algorithm::direct, .ranks = 2}).value();
+  EXPECT_DOUBLE_EQ(simulate(plan, 1000, network).value().seconds, 0.5e-6);
+  EXPECT_NEAR(simulate(plan, 1'000'000, network).value().seconds, 1e-6, 2e-9);
+}
+
+TEST(Simulate, ShortMessagesStreamAndLongOnesComeTogether) {
+  // Three chunks go to the other host and come back: the first is on its way back while the second comes, and the third
+  // waits for that one or comes with it.
+  Network network;
+  network.levels = {{.name = "host", .members = 1},
+                    {.name = "hosts", .eager_bytes = 960, .ring = {.bytes = 1 << 20, .portion = 960}, .link = 1e9}};
+  const auto plan = build({.algorithm = Algorithm::tree, .ranks = 2, .chunks = 3}).value();
+  EXPECT_NEAR(simulate(plan, 3 * 960, network).value().seconds, 4 * 0.96e-6, 1e-12);
+  network.levels[1].eager_bytes = 100;
+  EXPECT_NEAR(simulate(plan, 3 * 960, network).value().seconds, 5 * 0.96e-6, 1e-12);
+}
+
+TEST(Simulate, InARowTheLastHostBeginsAtOnce) {
+  // One host has the sum, and has said that it came to the next one when the other gets it.
+  Network network;
+  network.levels = {{.name = "host", .members = 1}, {.name = "hosts", .latency = 30e-6}};
+  network.levels[1].meeting.seconds = 10e-6;
+  const auto there_and_back = build({.algorithm = Algorithm::tree, .ranks = 2}).value();
+  EXPECT_NEAR(simulate(there_and_back, 64, network).value().seconds, 70e-6, 1e-12);
+  EXPECT_NEAR(seconds_in_a_row(there_and_back, 64, network).value(), 60e-6, 1e-12);
+  const auto both = build({.op = Op::all_gather, .algorithm = Algorithm::direct, .ranks = 2}).value();
+  EXPECT_NEAR(seconds_in_a_row(both, 64, network).value(), simulate(both, 64, network).value().seconds, 1e-12);
+}
+
 }  // namespace
 }  // namespace tutti::plan

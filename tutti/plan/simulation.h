@@ -7,6 +7,7 @@
 #include "tutti/plan/events.h"
 #include "tutti/plan/piece_bytes.h"
 #include "tutti/plan/simulate.h"
+#include "tutti/plan/touched.h"
 #include "tutti/plan/waiting.h"
 
 namespace tutti::plan {
@@ -17,9 +18,10 @@ class Simulation {
   /// By link, the bytes that may pass at once.
   using Savings = std::vector<double>;
 
-  /// All three outlive it; the network is the one for these bytes. Links begin with what they have `saved`, and save on
-  /// while ranks meet.
-  Simulation(const Plan& plan, std::size_t bytes_of_block, const Fabric& fabric, const Savings& saved);
+  /// All three outlive it. Links begin with what they have `saved`, and save on while ranks meet; the ranks of a host
+  /// begin so many seconds late (none given: all at once).
+  Simulation(const Plan& plan, std::size_t bytes_of_block, const Fabric& fabric, const Savings& saved,
+             std::vector<double> late = {});
 
   Result<Simulated> run();
   /// What they have when it is over.
@@ -28,9 +30,9 @@ class Simulation {
  private:
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
 
-  /// What a step does that takes time. One after the other, and combines and receives have the first alone; what goes
-  /// through a ring may do so several times.
-  enum class Phase : std::uint8_t { work, transfer, flight };
+  /// What a step does that takes time: it may have to wait for its rank, then one after the other, and combines and
+  /// receives have work alone; what goes through a ring may do so several times.
+  enum class Phase : std::uint8_t { late, work, transfer, flight };
 
   struct State {
     const Step* step = nullptr;
@@ -86,7 +88,10 @@ class Simulation {
   void begin_messages(std::uint32_t event);
   void start_message(std::uint32_t event);
   void enqueue(std::uint32_t event);
-  Work work_of(std::uint32_t event, double bytes) const;
+  /// Of so many of its bytes, after those that were skipped.
+  Work work_of(std::uint32_t event, std::size_t skipped, std::size_t bytes);
+  /// Where input and output are the same, what would copy one to the other does nothing.
+  bool is_there_already(std::uint32_t event) const;
   void start_work(std::uint32_t event);
   void start_work(std::uint32_t event, std::size_t bytes, const Work& work);
   /// Bytes go onto the links when those of the message before are through.
@@ -119,14 +124,17 @@ class Simulation {
   double spend(const Fabric::Path& path, double bytes);
 
   const Plan& plan_;
+  std::vector<double> late_;  // by host
   PieceBytes bytes_;
   const Fabric& fabric_;
+  Touched touched_;
   Events events_;
   Waiting waiting_;
   std::vector<State> steps_;
   WorkQueues queues_;
   std::uint32_t first_memory_ = kNone;
   std::uint32_t first_cores_ = kNone;
+  std::uint32_t first_crowd_ = kNone;
   Activities activities_;
   std::vector<Begun> begun_;  // by the number of its activity
   std::vector<Ring> rings_;
@@ -138,8 +146,7 @@ class Simulation {
   Simulated result_;
 };
 
-/// A plan that runs again and again, one behind the other: how it goes once links have saved up no more than the runs
-/// before it left them.
+/// A plan that runs again and again: how it goes once links have saved up no more than the runs before it left them.
 Result<Simulated> simulate_again(const Plan& plan, std::size_t bytes_of_block, const Fabric& fabric);
 
 }  // namespace tutti::plan

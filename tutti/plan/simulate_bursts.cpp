@@ -1,6 +1,7 @@
 // Links that save up bandwidth while nothing crosses them, and let as many bytes pass at once; and plans that run again
 // and again.
 #include <algorithm>
+#include <functional>
 
 #include "tutti/plan/simulation.h"
 
@@ -50,13 +51,13 @@ std::vector<double> next_begins(const Simulated& run, const Fabric& fabric) {
     auto& end = ends[fabric.host_of(to_rank(rank))];
     end = std::max(end, run.ends[rank] - fabric.meeting());
   }
+  auto sorted = ends;
+  std::ranges::sort(sorted, std::greater());
   std::vector<double> begins;
-  for (std::size_t host = 0; host < ends.size(); ++host) {
-    auto begin = ends[host] + fabric.meeting(1);
-    for (std::size_t other = 0; other < ends.size(); ++other) {
-      begin = other == host ? begin : std::max(begin, ends[other] + fabric.meeting());
-    }
-    begins.push_back(begin);
+  for (const auto end : ends) {
+    const auto near = end + fabric.meeting(1);
+    const auto others = end == sorted[0] && sorted.size() > 1 ? sorted[1] : sorted[0];
+    begins.push_back(sorted.size() == 1 ? near : std::max(near, others + fabric.meeting()));
   }
   return begins;
 }

@@ -143,7 +143,6 @@ tutti::plan::Network guess_network(const Ranks& ranks, int cores_of_host) {
                               .latency = 5e-6,
                               .send = {3e-6, 3e-10, 2e-6, 2000},
                               .receive = {3e-6, 3e-10, 2e-6, 2000},
-                              .eager_bytes = 64 * kKi,
                               .ring = {.bytes = 4 * kMi, .portion = 32 * kKi, .seconds = 2e-6},  // sockets
                               .meeting = {1e-5, 1e-6},
                               .link = 5e8,

@@ -2,6 +2,7 @@
 // what:
 //   sums            sums of many sizes and types, right to the last bit
 //   hard-sums SEED  reproducible sums of addends that are hard to add, divided over ranks by lot
+//   long            long messages by every plan, and then sums
 //   many            hundreds of sums that go inside of hosts after they went between them
 //   kill RANK       that rank dies in the middle, and the others' sums end with an error
 //   late RANK       that rank comes five seconds after a deadline of one
@@ -74,6 +75,28 @@ int sums(const tutti::World& world) {
   return 0;
 }
 
+/// Long messages by every way there is, again and again: how they go changes when they are found to take long.
+int long_messages(const tutti::World& world) {
+  const auto& group = world.group();
+  const auto rank = tutti::to_int(world.rank());
+  for (const auto* const plan : {"own", "ring/4", "tree/8", "hybrid/4", "halving_doubling", "direct"}) {
+    group.choose("all_reduce", plan);
+    for (const std::int64_t count : {1'000'003, 1'000'003, 15'361, 200'001}) {
+      auto tensor = (torch::arange(count) % 1013 + rank).to(torch::kFloat32);
+      const auto expected = world.size() * (torch::arange(count) % 1013).to(torch::kFloat32) +
+                            static_cast<double>(world.size() * (world.size() - 1) / 2);
+      group.all_reduce(tensor).wait();
+      auto copy = rank == 1 ? expected : torch::zeros({count});
+      group.broadcast(copy, tutti::Rank{1}).wait();
+      if (!torch::equal(tensor, expected) || !torch::equal(copy, expected)) {
+        say(world, std::string("wrong by ") + plan + ", " + std::to_string(count));
+        return 1;
+      }
+    }
+  }
+  return sums(world);
+}
+
 int different_choices(const tutti::World& world, bool odd) {
   const auto& group = world.group();
   constexpr std::pair<const char*, const char*> kPairs[]{
@@ -129,6 +152,9 @@ int run(const tutti::World& world, const std::string& what, int who) {
       group.all_reduce(longer, tutti::ReduceOp::max).wait();
     }
     return sums(world);
+  }
+  if (what == "long") {
+    return long_messages(world);
   }
   if (what == "choices") {
     return different_choices(world, tutti::to_int(world.rank()) >= who);

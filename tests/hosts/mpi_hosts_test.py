@@ -280,6 +280,14 @@ class Trouble(OnHosts):
                 self.assertEqual(code, 0, output)
                 self.assertEqual(output.count("all sums right"), 5, output)
 
+    def test_long_messages_over_a_slow_cable(self):
+        mpi = self.mpi("openmpi")
+        with Cluster(2, "1gbit") as cluster:
+            done = subprocess.run(mpi.command(cluster, (2, 2), [ARGUMENTS.across, "long"], {"TUTTI_TIMEOUT": "60"}),
+                                  env=mpi.environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT, text=True, timeout=150, check=False)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertEqual(done.stdout.count("all sums right"), 4, done.stdout)
 
     def test_what_was_sent_arrives_while_its_sender_waits_elsewhere(self):
         """MPI may say that a send is over, and move the rest only when it is called again."""

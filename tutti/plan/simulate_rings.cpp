@@ -78,10 +78,8 @@ void Simulation::cross(std::uint32_t event) {
   auto& ring = rings_[steps_[event].ring];
   if (!ring.crossing && ring.written > 0) {
     ring.crossing = true;
-    // Longer messages take turns on their way, and are there at about the same time.
-    const auto& level = level_of(event);
-    const bool streams = level.ring.portion > 0 && steps_[event].bytes <= level.eager_bytes;
-    const auto crosses = streams ? std::min<std::size_t>(ring.written, level.ring.portion) : ring.written;
+    const auto portion = level_of(event).ring.portion;
+    const auto crosses = portion > 0 ? std::min<std::size_t>(ring.written, portion) : ring.written;
     ring.written -= crosses;
     cross_links(event, crosses);
   }

@@ -309,16 +309,16 @@ TEST(Simulate, LongMessagesBeginSlowly) {
   EXPECT_NEAR(simulate(plan, 1'000'000, network).value().seconds, 1e-6, 2e-9);
 }
 
-TEST(Simulate, ShortMessagesStreamAndLongOnesComeTogether) {
-  // Three chunks go to the other host and come back: the first is on its way back while the second comes, and the third
-  // waits for that one or comes with it.
+TEST(Simulate, MessagesStreamOneBehindTheOther) {
+  // Three chunks go to the other host and come back: the first is on its way back while the second comes, however much
+  // longer they are than a portion.
   Network network;
   network.levels = {{.name = "host", .members = 1},
-                    {.name = "hosts", .eager_bytes = 960, .ring = {.bytes = 1 << 20, .portion = 960}, .link = 1e9}};
+                    {.name = "hosts", .ring = {.bytes = 1 << 20, .portion = 960}, .link = 1e9}};
   const auto plan = build({.algorithm = Algorithm::tree, .ranks = 2, .chunks = 3}).value();
   EXPECT_NEAR(simulate(plan, 3 * 960, network).value().seconds, 4 * 0.96e-6, 1e-12);
-  network.levels[1].eager_bytes = 100;
-  EXPECT_NEAR(simulate(plan, 3 * 960, network).value().seconds, 5 * 0.96e-6, 1e-12);
+  network.levels[1].ring.portion = 96;
+  EXPECT_NEAR(simulate(plan, 3 * 960, network).value().seconds, 4 * 0.96e-6, 1e-12);
 }
 
 TEST(Simulate, InARowTheLastHostBeginsAtOnce) {

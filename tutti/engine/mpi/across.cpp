@@ -173,7 +173,8 @@ Status Across::agree(const Running& running, bool even_here, bool& even) {
                     .card = card,
                     .plan = plan,
                     .rank = to_int(me()),
-                    .even = near && near.value()};
+                    .even = near && near.value(),
+                    .in_parts = links_.wants_parts()};
   if (exchange_) {
     mine = exchange_->run(greeting, 0, mine, {}, running.doing, running.deadline);
     if (!mine && mine.error().code != Code::mismatch) {
@@ -184,7 +185,9 @@ Status Across::agree(const Running& running, bool even_here, bool& even) {
   if (auto told = tell_verdict(running, 0, mine, message_.data()); !told) {
     return told;
   }
-  even = reinterpret_cast<const Greeting*>(message_.data())->even;
+  const auto& verdict = *reinterpret_cast<const Greeting*>(message_.data());
+  even = verdict.even;
+  links_.set_in_parts(verdict.in_parts);
   return {};
 }
 

@@ -107,6 +107,7 @@ void HostExchange::merge(int host, const kernels::Reduction& reduction) {
     mine.rank = theirs.rank;
   }
   mine.even = even;
+  mine.in_parts = mine.in_parts || theirs.in_parts;
   if (mine.bytes != 0) {
     const std::byte* const other = theirs_.data() + sizeof(Greeting);
     const std::array<const std::byte*, 2> sources{first ? data() : other, first ? other : data()};

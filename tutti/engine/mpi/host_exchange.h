@@ -16,6 +16,7 @@ struct alignas(16) Greeting {
   std::uint32_t plan = 0;  ///< the mark of the plan by which it will be run
   std::int32_t rank = 0;   ///< one whose card it is
   bool even = true;        ///< all blocks are equally long
+  bool in_parts = false;   ///< long messages are to go so
   bool failed = false;     ///< ranks differ; what comes behind is a packed error and no data
   std::uint32_t bytes = 0;
 

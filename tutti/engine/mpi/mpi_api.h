@@ -36,6 +36,9 @@ class Requests {
   virtual ~Requests() = default;
   virtual int send(Communicator where, int to, int tag, const std::byte* data, std::size_t bytes,
                    std::uint32_t number) = 0;
+  /// Over not before the receiver has begun to take it.
+  virtual int send_until_taken(Communicator where, int to, int tag, const std::byte* data, std::size_t bytes,
+                               std::uint32_t number) = 0;
   /// Up to so many bytes.
   virtual int receive(Communicator where, int from, int tag, std::byte* data, std::size_t bytes,
                       std::uint32_t number) = 0;
@@ -64,6 +67,8 @@ class Api {
   virtual ~Api() = default;
 
   virtual std::string version() const = 0;  ///< its first line
+  /// Whether long messages to the same rank take turns, and end together, where others send one behind the other.
+  virtual bool mixes_long_messages() const = 0;
   virtual bool is_initialized() const = 0;
   virtual bool is_finalized() const = 0;
   /// What initializing gave, or gave whoever did it.
@@ -91,6 +96,6 @@ class Api {
 inline constexpr const char* kEntry = "tutti_mpi_api";
 /// Changes with everything above.
 inline constexpr const char* kVersionEntry = "tutti_mpi_api_version";
-inline constexpr int kApiVersion = 4;
+inline constexpr int kApiVersion = 5;
 
 }  // namespace tutti::engine::mpi

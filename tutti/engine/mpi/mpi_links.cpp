@@ -1,9 +1,5 @@
 #include "tutti/engine/mpi/mpi_links.h"
 
-#include <algorithm>
-
-#include <fmt/format.h>
-
 #include "tutti/engine/mpi/poll.h"
 
 namespace tutti::engine::mpi {
@@ -11,7 +7,8 @@ namespace tutti::engine::mpi {
 MixedLinks::MixedLinks(const Wires& wires)
     : wires_(wires),
       near_(wires.hub),
-      far_(wires.library->api().make_requests()),
+      requests_(wires.library->api().make_requests()),
+      far_(*requests_, wires.communicator, kPlanTag, wires.members.ranks()),
       sent_(static_cast<std::size_t>(wires.members.ranks())) {}
 
 void MixedLinks::send(Rank to, ConstBlock bytes, std::uint32_t number) {
@@ -21,9 +18,7 @@ void MixedLinks::send(Rank to, ConstBlock bytes, std::uint32_t number) {
     near_.send(wires_.members[to].local, bytes, number);
     return;
   }
-  pending_[number] = to;
-  note(wires_.library->call(
-      [&] { return far_->send(wires_.communicator, to_int(to), kPlanTag, bytes.data(), bytes.size(), number); }));
+  note(wires_.library->call([&] { return far_.send(to, bytes, number); }));
 }
 
 void MixedLinks::receive(Rank from, Block bytes, std::uint32_t number) {
@@ -31,46 +26,23 @@ void MixedLinks::receive(Rank from, Block bytes, std::uint32_t number) {
     near_.receive(wires_.members[from].local, bytes, number);
     return;
   }
-  pending_[number] = from;
-  note(wires_.library->call(
-      [&] { return far_->receive(wires_.communicator, to_int(from), kPlanTag, bytes.data(), bytes.size(), number); }));
+  note(wires_.library->call([&] { return far_.receive(from, bytes, number); }));
 }
 
 void MixedLinks::note(int error) { error_ = error_ == 0 ? error : error_; }
 
 Status MixedLinks::look(std::vector<std::uint32_t>& over, const Doing& doing, bool& moved) {
   moved = near_.move(over);
-  if (error_ == 0 && far_->pending() != 0) {
-    ends_.clear();
-    note(wires_.library->call([&] { return far_->poll(ends_); }));
-    for (const auto& end : ends_) {
-      if (end.error != 0) {
-        note(end.error);
-        continue;  // still awaited, for who is named
-      }
-      over.push_back(end.number);
-      pending_.erase(end.number);
-      moved = true;
-    }
+  if (error_ == 0 && !far_.is_idle()) {
+    note(wires_.library->call([&] { return far_.poll(over, moved); }));
   }
-  return error_ == 0 ? Status() : Status(explain_failure(wires_.hub, *wires_.library, error_, awaited(), doing));
-}
-
-std::vector<Rank> MixedLinks::awaited() const {
-  std::vector<Rank> ranks;
-  for (const auto& [number, peer] : pending_) {
-    if (std::find(ranks.begin(), ranks.end(), peer) == ranks.end()) {
-      ranks.push_back(peer);
-    }
-  }
-  std::sort(ranks.begin(), ranks.end());
-  return ranks;
+  return error_ == 0 ? Status() : Status(explain_failure(wires_.hub, *wires_.library, error_, far_.awaited(), doing));
 }
 
 void MixedLinks::forget() {
   near_.forget();
-  wires_.library->drop(*far_);
-  pending_.clear();
+  wires_.library->drop(*requests_);
+  far_.forget();
   error_ = 0;
 }
 
@@ -81,7 +53,7 @@ Error MixedLinks::give_up(const Error& why) {
 }
 
 Status MixedLinks::advance(std::vector<std::uint32_t>& over, const Doing& doing, Deadline deadline) {
-  if (far_->pending() == 0 && error_ == 0) {
+  if (far_.is_idle() && error_ == 0) {
     return near_.advance(over, doing, deadline);
   }
   Pause pause;
@@ -101,7 +73,7 @@ Status MixedLinks::advance(std::vector<std::uint32_t>& over, const Doing& doing,
         return give_up(*lost);
       }
     }
-    if (auto why = reason_to_stop(wires_.hub, awaited(), doing, deadline)) {
+    if (auto why = reason_to_stop(wires_.hub, far_.awaited(), doing, deadline)) {
       return give_up(*why);
     }
   }

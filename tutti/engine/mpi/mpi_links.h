@@ -1,8 +1,9 @@
 #pragma once
 
-#include <map>
+#include <memory>
 
 #include "tutti/engine/links.h"
+#include "tutti/engine/mpi/far_links.h"
 #include "tutti/engine/mpi/library.h"
 #include "tutti/engine/mpi/members.h"
 #include "tutti/engine/ring_links.h"
@@ -28,6 +29,10 @@ class MixedLinks final : public Links {
   Status advance(std::vector<std::uint32_t>& over, const Doing& doing, Deadline deadline) override;
   const std::vector<Sent>& sent() const override { return sent_; }
 
+  /// Whether long messages between hosts had better go in parts (see FarLinks), and that they do.
+  bool wants_parts() const { return wires_.library->api().mixes_long_messages() && far_.is_slow(); }
+  void set_in_parts(bool in_parts) { far_.set_in_parts(in_parts); }
+
   /// Everything that was begun: nothing is touched any more. The group is of no more use then.
   void forget();
 
@@ -35,15 +40,13 @@ class MixedLinks final : public Links {
   bool is_near(Rank peer) const { return wires_.members[peer].host == wires_.members[wires_.me].host; }
   void note(int error);
   Status look(std::vector<std::uint32_t>& over, const Doing& doing, bool& moved);
-  std::vector<Rank> awaited() const;
   Error give_up(const Error& why);
 
   const Wires& wires_;
   RingLinks near_;
-  const std::unique_ptr<Requests> far_;
-  std::map<std::uint32_t, Rank> pending_;  // whom what goes over far_ is to or from, by number
-  int error_ = 0;                          // of beginning something
-  std::vector<Over> ends_;
+  const std::unique_ptr<Requests> requests_;
+  FarLinks far_;
+  int error_ = 0;  // of MPI
   std::vector<Sent> sent_;
 };
 

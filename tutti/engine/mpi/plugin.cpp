@@ -65,6 +65,13 @@ class PendingRequests final : public Requests {
     });
   }
 
+  int send_until_taken(Communicator where, int to, int tag, const std::byte* data, std::size_t bytes,
+                       std::uint32_t number) override {
+    return in_parts(Kind::send, bytes, number, [&](std::size_t begin, int count, MPI_Request& request) {
+      return MPI_Issend(data + begin, count, MPI_BYTE, to, tag, unwrap(where), &request);
+    });
+  }
+
   int receive(Communicator where, int from, int tag, std::byte* data, std::size_t bytes,
               std::uint32_t number) override {
     const int source = from == kAnySource ? MPI_ANY_SOURCE : from;
@@ -251,6 +258,14 @@ class ThisApi final : public Api {
     MPI_Get_library_version(text.data(), &length);
     const std::string whole(text.data());
     return whole.substr(0, whole.find_first_of("\n,"));
+  }
+
+  bool mixes_long_messages() const override {
+#ifdef OPEN_MPI
+    return true;
+#else
+    return false;
+#endif
   }
 
   bool is_initialized() const override {

@@ -68,15 +68,21 @@ Status MixedLinks::advance(std::vector<std::uint32_t>& over, const Doing& doing,
     if (!pause.next()) {
       continue;
     }
-    for (const auto peer : near_.awaited()) {
-      if (auto lost = wires_.hub.lost(peer, doing.text())) {
-        return give_up(*lost);
-      }
-    }
-    if (auto why = reason_to_stop(wires_.hub, far_.awaited(), doing, deadline)) {
-      return give_up(*why);
+    if (const auto why = why_stop(doing, deadline)) {
+      // A peer may have done its part just before it left: what is there counts.
+      auto looked = look(over, doing, moved);
+      return looked && moved ? Status() : Status(give_up(looked ? *why : looked.error()));
     }
   }
+}
+
+std::optional<Error> MixedLinks::why_stop(const Doing& doing, Deadline deadline) const {
+  for (const auto peer : near_.awaited()) {
+    if (auto lost = wires_.hub.lost(peer, doing.text())) {
+      return lost;
+    }
+  }
+  return reason_to_stop(wires_.hub, far_.awaited(), doing, deadline);
 }
 
 }  // namespace tutti::engine::mpi

@@ -40,6 +40,7 @@ class MixedLinks final : public Links {
   bool is_near(Rank peer) const { return wires_.members[peer].host == wires_.members[wires_.me].host; }
   void note(int error);
   Status look(std::vector<std::uint32_t>& over, const Doing& doing, bool& moved);
+  std::optional<Error> why_stop(const Doing& doing, Deadline deadline) const;
   Error give_up(const Error& why);
 
   const Wires& wires_;

@@ -14,13 +14,6 @@ constexpr std::size_t kKi = 1024;
 constexpr std::size_t kMi = 1024 * kKi;
 constexpr std::size_t kShortestChunk = kKi;  // nobody would have less in a message of several
 
-struct Kind {
-  Op op;
-  Algorithm algorithm;
-  unsigned chunks = 1;
-  unsigned leaders = 1;
-};
-
 /// How many ranks of a host take part: in one set, and in the other. One of them is no power of two, since some plans
 /// do more then.
 std::vector<int> calibrated_counts(const Ranks& ranks) {
@@ -46,7 +39,7 @@ std::vector<int> compared_counts(const Ranks& ranks) {
   return counts.empty() ? std::vector{ranks.of_host} : counts;  // too few for others: then other sizes have to do
 }
 
-std::vector<LinkCase> all_of(const Ranks& ranks, const std::vector<int>& counts, const std::vector<Kind>& kinds,
+std::vector<LinkCase> all_of(const Ranks& ranks, const std::vector<int>& counts, const std::vector<LinkKind>& kinds,
                              const std::vector<std::size_t>& sizes) {
   std::vector<LinkCase> cases;
   for (const auto count : counts) {
@@ -54,20 +47,7 @@ std::vector<LinkCase> all_of(const Ranks& ranks, const std::vector<int>& counts,
       if (kind.algorithm == Algorithm::hybrid && (ranks.hosts == 1 || static_cast<int>(kind.leaders) > count)) {
         continue;
       }
-      LinkCase one;
-      one.hosts = ranks.hosts;
-      one.plan.ranks_of_host = count;
-      one.plan.request = {
-          .op = kind.op, .algorithm = kind.algorithm, .ranks = ranks.hosts * count, .chunks = kind.chunks};
-      if (kind.algorithm == Algorithm::hybrid) {
-        one.plan.request.leaders = kind.leaders;
-        for (int host = 0; host < ranks.hosts; ++host) {
-          auto& members = one.plan.request.hosts.emplace_back();
-          for (int i = 0; i < count; ++i) {
-            members.push_back(tutti::Rank{host * count + i});
-          }
-        }
-      }
+      auto one = link_case(kind, {.hosts = ranks.hosts, .of_host = count}, 0);
       const auto pieces = tutti::plan::shape_of(one.plan.request).value().pieces;
       for (const auto bytes : sizes) {
         one.plan.bytes = bytes;
@@ -87,6 +67,27 @@ double good_one_of(std::vector<double> times) {
 }
 
 }  // namespace
+
+LinkCase link_case(const LinkKind& kind, const Ranks& taking_part, std::size_t bytes) {
+  const auto count = taking_part.of_host;
+  LinkCase one{.hosts = taking_part.hosts};
+  one.plan = {.request = {.op = kind.op,
+                          .algorithm = kind.algorithm,
+                          .ranks = taking_part.hosts * count,
+                          .chunks = kind.chunks},
+              .ranks_of_host = count,
+              .bytes = bytes};
+  if (kind.algorithm == Algorithm::hybrid) {
+    one.plan.request.leaders = kind.leaders;
+    for (int host = 0; host < taking_part.hosts; ++host) {
+      auto& members = one.plan.request.hosts.emplace_back();
+      for (int i = 0; i < count; ++i) {
+        members.push_back(tutti::Rank{host * count + i});
+      }
+    }
+  }
+  return one;
+}
 
 void LinkCase::settle() { plan.seconds = good_one_of(rounds); }
 
@@ -152,20 +153,20 @@ tutti::plan::Network guess_network(const Ranks& ranks, int cores_of_host) {
 }
 
 std::vector<LinkCase> calibration_cases(const Ranks& ranks) {
-  const std::vector<Kind> kinds{{Op::all_reduce, Algorithm::ring},
-                                {Op::all_reduce, Algorithm::ring, 4},
-                                {Op::all_reduce, Algorithm::tree, 8},
-                                {Op::all_reduce, Algorithm::double_tree, 4},
-                                {Op::all_reduce, Algorithm::recursive_doubling},
-                                {Op::all_reduce, Algorithm::recursive_doubling, 4},
-                                {Op::all_reduce, Algorithm::halving_doubling},
-                                {Op::all_reduce, Algorithm::one_shot},
-                                {Op::all_reduce, Algorithm::direct},
-                                {Op::all_reduce, Algorithm::hybrid},
-                                {Op::all_gather, Algorithm::ring},
-                                {Op::reduce_scatter, Algorithm::direct},
-                                {Op::broadcast, Algorithm::tree, 8},
-                                {Op::broadcast, Algorithm::binomial}};
+  const std::vector<LinkKind> kinds{{Op::all_reduce, Algorithm::ring},
+                                    {Op::all_reduce, Algorithm::ring, 4},
+                                    {Op::all_reduce, Algorithm::tree, 8},
+                                    {Op::all_reduce, Algorithm::double_tree, 4},
+                                    {Op::all_reduce, Algorithm::recursive_doubling},
+                                    {Op::all_reduce, Algorithm::recursive_doubling, 4},
+                                    {Op::all_reduce, Algorithm::halving_doubling},
+                                    {Op::all_reduce, Algorithm::one_shot},
+                                    {Op::all_reduce, Algorithm::direct},
+                                    {Op::all_reduce, Algorithm::hybrid},
+                                    {Op::all_gather, Algorithm::ring},
+                                    {Op::reduce_scatter, Algorithm::direct},
+                                    {Op::broadcast, Algorithm::tree, 8},
+                                    {Op::broadcast, Algorithm::binomial}};
   const auto counts = calibrated_counts(ranks);
   auto sizes = std::vector{256 * std::size_t{1}, 4 * kKi, 32 * kKi, 256 * kKi, kMi, 4 * kMi};
   if (ranks.hosts == 1) {

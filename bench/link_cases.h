@@ -15,9 +15,17 @@ struct Ranks {
   int of_host = 2;
 };
 
+/// What is run.
+struct LinkKind {
+  tutti::plan::Op op = tutti::plan::Op::all_reduce;
+  tutti::plan::Algorithm algorithm = tutti::plan::Algorithm::ring;
+  unsigned chunks = 1;
+  unsigned leaders = 1;  ///< of a hybrid
+};
+
 /// One that is run by some of the ranks: as many of each host, the first ones.
 struct LinkCase {
-  tutti::plan::TimedPlan plan;
+  tutti::plan::TimedPlan plan = {};
   int hosts = 1;
   std::vector<double> rounds = {};  ///< seconds that each took, the median of many; the plan's are the second best
 
@@ -31,6 +39,9 @@ struct LinkCase {
 
   std::vector<tutti::Rank> members(const Ranks& ranks) const;
 };
+
+/// Of so many ranks of each host, and not timed yet.
+LinkCase link_case(const LinkKind& kind, const Ranks& taking_part, std::size_t bytes);
 
 /// What calibration begins with: a network of these ranks, with figures of the right order.
 tutti::plan::Network guess_network(const Ranks& ranks, int cores_of_host);

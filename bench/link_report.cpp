@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "bench/link_json.h"
 #include "tutti/plan/network_json.h"
 #include "tutti/plan/price_map.h"
 
@@ -23,17 +24,8 @@ std::string title_of(const tutti::plan::Request& request) {
 ordered_json to_json(const std::vector<LinkLine>& lines) {
   auto plans = ordered_json::array();
   for (const auto& line : lines) {
-    const auto& plan = line.timed.plan;
-    plans.push_back({{"op", to_string(plan.request.op)},
-                     {"algorithm", to_string(plan.request.algorithm)},
-                     {"chunks", plan.request.chunks},
-                     {"leaders", plan.request.leaders},
-                     {"hosts", line.timed.hosts},
-                     {"ranks_of_host", plan.ranks_of_host},
-                     {"bytes", plan.bytes},
-                     {"seconds", plan.seconds},
-                     {"round_seconds", line.timed.rounds},
-                     {"simulated_seconds", line.simulated}});
+    plans.push_back(case_json(line.timed));
+    plans.back()["simulated_seconds"] = line.simulated;
   }
   const auto errors = errors_of(lines);
   return {{"median_error", errors.median},
@@ -81,14 +73,22 @@ std::string table(const std::string& title, const std::vector<LinkLine>& lines) 
                      lines.size(), 100 * errors.median, 100 * errors.worst, 100 * errors.scatter);
 }
 
-std::string to_json(const tutti::plan::Network& network, const std::vector<LinkLine>& calibration,
-                    const std::vector<LinkLine>& comparison) {
-  ordered_json json{{"network", ordered_json::parse(tutti::plan::to_json(network))},
-                    {"calibration", to_json(calibration)}};
-  if (!comparison.empty()) {
-    json["comparison"] = to_json(comparison);
+std::string to_json(const Recording& recording, const tutti::plan::Network& network) {
+  auto json = heading_json(recording);
+  json["network"] = ordered_json::parse(tutti::plan::to_json(network));
+  json["calibration"] = to_json(compare(recording.calibration, network));
+  if (!recording.comparison.empty()) {
+    json["comparison"] = to_json(compare(recording.comparison, network));
   }
   return json.dump(1);
+}
+
+std::string to_text(const Recording& recording, const tutti::plan::Network& network) {
+  auto text = table("Calibrated by", compare(recording.calibration, network)) + "\n";
+  if (!recording.comparison.empty()) {
+    text += table("Compared with others", compare(recording.comparison, network)) + "\n";
+  }
+  return text;
 }
 
 }  // namespace bench

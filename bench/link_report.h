@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/link_cases.h"
+#include "bench/recording.h"
 
 namespace bench {
 
@@ -27,8 +27,9 @@ std::vector<LinkLine> compare(const std::vector<LinkCase>& cases, const tutti::p
 LinkErrors errors_of(const std::vector<LinkLine>& lines);
 
 std::string table(const std::string& title, const std::vector<LinkLine>& lines);
-/// The network, all that was timed, and the errors of both parts.
-std::string to_json(const tutti::plan::Network& network, const std::vector<LinkLine>& calibration,
-                    const std::vector<LinkLine>& comparison);
+/// Both parts of a recording as tables, beside what the network says.
+std::string to_text(const Recording& recording, const tutti::plan::Network& network);
+/// The network, all that was timed, and the errors of both parts; it can be read as a recording.
+std::string to_json(const Recording& recording, const tutti::plan::Network& network);
 
 }  // namespace bench

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
 #include <initializer_list>
 #include <string_view>
 
@@ -23,7 +22,9 @@ namespace {
 struct LinkOptions {
   bool compare = false;
   bool json = false;
-  std::string out;  // empty: the network is printed
+  std::string out;     // empty: the network is printed
+  std::string record;  // empty: the network is looked for at once
+  std::string from;    // empty: plans are timed
   int rounds = 5;
   int cores = static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));  // of a host
   Options timing = {.seconds_per_size = 0.02, .min_iterations = 3};
@@ -40,6 +41,10 @@ LinkOptions parse(int count, char** words) {
       options.json = true;
     } else if (word == "--out" && has_value) {
       options.out = words[++i];
+    } else if (word == "--record" && has_value) {
+      options.record = words[++i];
+    } else if (word == "--from" && has_value) {
+      options.from = words[++i];
     } else if (word == "--rounds" && has_value) {
       options.rounds = std::max(1, number_of<int>(words[++i], word));
     } else if (word == "--cores" && has_value) {
@@ -55,9 +60,9 @@ LinkOptions parse(int count, char** words) {
 
 /// Where `tutti plan cost --topology here` and `tutti bench --tune` look for it. Not being able to keep it is no
 /// failure.
-void keep(const tutti::plan::Network& network, bool several_hosts) {
+void keep(const tutti::plan::Network& network, const Recording& recording) {
   const auto preferences = tutti::value_or_throw(tutti::read_preferences());
-  const auto path = tutti::plan::network_file(preferences.tuning, tutti::this_machine(), several_hosts);
+  const auto path = tutti::plan::network_file(preferences.tuning, recording.machine, recording.ranks.hosts > 1);
   if (path.empty()) {
     return;
   }
@@ -84,29 +89,65 @@ void time_all(LinkTimer& timer, const LinkOptions& options, std::initializer_lis
   }
 }
 
-int report(const LinkOptions& options, const tutti::plan::Network& network, const std::vector<LinkCase>& calibration,
-           const std::vector<LinkCase>& comparison) {
-  const auto known = compare(calibration, network);
-  const auto others = compare(comparison, network);
+/// Every rank calls it; what it gives is the first one's.
+Recording record(const tutti::World& world, const LinkOptions& options) {
+  LinkTimer timer(world, options.timing);
+  if (world.size() == 1) {
+    fail("--links: one rank has nobody to talk to");
+  }
+  Recording recording{.machine = tutti::this_machine(), .ranks = timer.ranks(), .cores_of_host = options.cores};
+  recording.calibration = calibration_cases(recording.ranks);
+  if (options.compare) {
+    recording.comparison = comparison_cases(recording.ranks);
+  }
+  time_all(timer, options, {&recording.calibration, &recording.comparison});
+  return recording;
+}
+
+/// Takes minutes.
+tutti::plan::Network network_of(const Recording& recording) {
+  std::vector<tutti::plan::TimedPlan> timed;
+  for (const auto& one : recording.calibration) {
+    timed.push_back(one.plan);
+  }
+  auto network = tutti::plan::calibrate(guess_network(recording.ranks, recording.cores_of_host), timed);
+  if (!network) {
+    fail(network.error().message);
+  }
+  return std::move(network).value();
+}
+
+void write_or_fail(const std::string& path, const std::string& text) {
+  if (const auto written = tutti::write_whole(path, text); !written) {
+    fail(written.error().message);
+  }
+}
+
+int find_and_tell(const Recording& recording, const LinkOptions& options) {
+  const auto network = network_of(recording);
+  keep(network, recording);
   if (!options.out.empty()) {
-    std::ofstream file(options.out);
-    file << tutti::plan::to_json(network);
-    if (!file.flush()) {
-      std::fputs(fmt::format("bench: cannot write the network to {}\n", options.out).c_str(), stderr);
-      return 1;
-    }
+    write_or_fail(options.out, tutti::plan::to_json(network));
   }
   if (options.json) {
-    fmt::print("{}\n", to_json(network, known, others));
+    fmt::print("{}\n", to_json(recording, network));
     return 0;
   }
-  fmt::print("{}\n", table("Calibrated by", known));
-  if (!others.empty()) {
-    fmt::print("{}\n", table("Compared with others", others));
-  }
+  fmt::print("{}", to_text(recording, network));
   if (options.out.empty()) {
     fmt::print("{}", tutti::plan::to_json(network));
   }
+  return 0;
+}
+
+/// What the first rank does with what was timed.
+int use(const Recording& recording, const LinkOptions& options) {
+  if (options.record.empty()) {
+    return find_and_tell(recording, options);
+  }
+  write_or_fail(options.record, to_json(recording));
+  fmt::print(stderr, "recorded in {}; tutti bench --links --from {} finds the network\n", options.record,
+             options.record);
   return 0;
 }
 
@@ -118,31 +159,23 @@ bool wants_links(int count, char** words) {
 
 int links_main(int count, char** words) {
   const auto options = parse(count, words);
+  if (!options.from.empty()) {
+    const auto recording = read_recording(options.from);
+    if (!recording) {
+      fail(recording.error().message);
+    }
+    return find_and_tell(recording.value(), options);
+  }
   const auto world = tutti::init();
   at::set_num_threads(1);
-  LinkTimer timer(world, options.timing);
-  if (world.size() == 1) {
-    fail("--links: one rank has nobody to talk to");
-  }
-  auto calibration = calibration_cases(timer.ranks());
-  auto comparison = options.compare ? comparison_cases(timer.ranks()) : std::vector<LinkCase>();
-  time_all(timer, options, {&calibration, &comparison});
+  const auto recording = record(world, options);
   constexpr const char* kOver = "bench/links/over";
   if (world.rank() != tutti::Rank{0}) {
-    // Rank 0 now computes for minutes. Who left a job of MPI's meanwhile would wait for it in MPI_Finalize, in vain.
+    // Rank 0 may now compute for minutes. Who left a job of MPI's meanwhile would wait for it in MPI_Finalize, in vain.
     world.store()->wait({kOver}, std::chrono::minutes(30));
     return 0;
   }
-  std::vector<tutti::plan::TimedPlan> timed;
-  for (const auto& one : calibration) {
-    timed.push_back(one.plan);
-  }
-  const auto network = tutti::plan::calibrate(guess_network(timer.ranks(), options.cores), timed);
-  if (!network) {
-    fail(network.error().message);
-  }
-  keep(network.value(), timer.ranks().hosts > 1);
-  const int code = report(options, network.value(), calibration, comparison);
+  const int code = use(recording, options);
   world.store()->set(kOver, std::string("yes"));
   return code;
 }

@@ -111,6 +111,32 @@ class Tune(unittest.TestCase):
         self.assertIn("direct", tried)
         self.assertNotIn("tree/16", tried)
 
+    def test_what_links_took_can_be_recorded_and_used_later(self):
+        recorded = os.path.join(os.path.dirname(self.file), "links.json")
+        done = run("bench", "--links", "-n", "2", "--rounds", "1", "--compare", "--record", recorded, tuning=self.file)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(f"--from {recorded}", done.stderr)
+        self.assertEqual(os.listdir(os.path.dirname(self.file)), ["links.json"])
+        found = run("bench", "--links", "--from", recorded, "--json", tuning=self.file)
+        self.assertEqual(found.returncode, 0, found.stderr)
+        report = json.loads(found.stdout)
+        with open(recorded) as file:
+            was = json.load(file)
+        for part in "calibration", "comparison":
+            self.assertEqual([plan["round_seconds"] for plan in report[part]["plans"]],
+                             [plan["round_seconds"] for plan in was[part]["plans"]])
+            self.assertGreater(report[part]["median_error"], 0)
+        self.assertEqual(run("plan", "cost", "--topology", "here", "-n", "2", tuning=self.file).returncode, 0)
+
+    def test_a_recording_that_is_none_is_refused(self):
+        done = run("bench", "--links", "--from", TOOL)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn(f"{TOOL} is no recording of tutti bench --links", done.stderr)
+        for wrong, says in (["--links", "--from", "/no/such"], "/no/such"), (["--from", TOOL], "--links"):
+            done = run("bench", *wrong)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn(says, done.stderr)
+
     def test_what_has_nothing_to_choose_from_is_refused(self):
         for op in "barrier", "all_induce":
             done = run("bench", op, "--tune", "--sizes", "64", "--seconds", "0.01")

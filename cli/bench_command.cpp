@@ -17,6 +17,7 @@ constexpr const char* kBenchExamples =
     "  tutti bench --tune -n 4                    what is quickest for each size; kept for programs to come\n"
     "  mpirun -n 4 tutti bench all --tune         the same for ranks that MPI started, on several hosts too\n"
     "  tutti bench --links -n 8                     # then: tutti plan cost --topology here\n"
+    "  mpirun -n 64 tutti bench --links --record links.json && tutti bench --links --from links.json\n"
     "\n"
     "Sizes are those of the buffer (all_reduce, reduce, broadcast), of the whole output (all_gather, gather), or of "
     "the\n"
@@ -32,18 +33,34 @@ struct Links {
   int rounds = 5;
   int cores = 0;
   std::string out;
+  std::string record;
+  std::string from;
 };
 
 void declare_links(CLI::App& app, Links& links) {
-  app.add_flag("--links", links.wanted,
-               "Time plans instead, and find the network that explains them (docs/pricing.md, Calibration)");
+  auto* const wanted =
+      app.add_flag("--links", links.wanted,
+                   "Time plans instead, and find the network that explains them (docs/pricing.md, Calibration)");
   app.add_flag("--compare", links.compare,
                "With --links: also time other plans, sizes and numbers of ranks, to see how "
-               "far the network explains those");
-  app.add_option("--out", links.out, "With --links: write the network to this file, for tutti plan cost --topology");
-  app.add_option("--rounds", links.rounds, "With --links: time everything so often, and take medians (5)")
+               "far the network explains those")
+      ->needs(wanted);
+  app.add_option("--out", links.out, "With --links: write the network to this file, for tutti plan cost --topology")
+      ->needs(wanted);
+  auto* const record =
+      app.add_option("--record", links.record,
+                     "With --links: only write what was timed to this file, for --from, here or elsewhere")
+          ->needs(wanted);
+  app.add_option("--from", links.from, "With --links: time nothing, and find the network by what was recorded")
+      ->needs(wanted)
+      ->excludes(record)
+      ->check(CLI::ExistingFile);
+  app.add_option("--rounds", links.rounds, "With --links: time everything so often; the second best counts (5)")
+      ->needs(wanted)
       ->check(CLI::PositiveNumber);
-  app.add_option("--cores", links.cores, "With --links: cores of a host (all of this one)")->check(CLI::PositiveNumber);
+  app.add_option("--cores", links.cores, "With --links: cores of a host (all of this one)")
+      ->needs(wanted)
+      ->check(CLI::PositiveNumber);
 }
 
 std::vector<std::string> links_command(const Links& links, const std::string& program, bool json) {
@@ -57,8 +74,10 @@ std::vector<std::string> links_command(const Links& links, const std::string& pr
   if (links.cores > 0) {
     command.insert(command.end(), {"--cores", std::to_string(links.cores)});
   }
-  if (!links.out.empty()) {
-    command.insert(command.end(), {"--out", links.out});
+  for (const auto& [name, file] : {std::pair("--out", links.out), {"--record", links.record}, {"--from", links.from}}) {
+    if (!file.empty()) {
+      command.insert(command.end(), {name, file});
+    }
   }
   return command;
 }
@@ -140,7 +159,7 @@ int bench_command(const std::vector<std::string>& arguments) {
   if (links.wanted) {
     command = links_command(links, program.value(), json);
   }
-  if (is_rank()) {
+  if (is_rank() || !links.from.empty()) {
     return become("tutti bench", std::move(command));
   }
   const auto checked = check_run_arguments(run, std::move(command));

@@ -37,11 +37,18 @@ std::vector<double*> figures_of(Network& network) {
   return all;
 }
 
-/// The guess, each figure multiplied by the exponential of a number.
+/// The guess, each figure multiplied by the exponential of a number. A cache that would hold less than the one before
+/// it holds hardly more than that.
 Network moved(Network network, const Numbers& by) {
   const auto figures = figures_of(network);
   for (std::size_t i = 0; i < figures.size(); ++i) {
     *figures[i] *= std::exp(by[i]);
+  }
+  constexpr double kHardlyMore = 1.001;
+  double before = 0;
+  for (auto& cache : network.processors.caches) {
+    cache.bytes = std::max(cache.bytes, kHardlyMore * before);
+    before = cache.bytes;
   }
   return network;
 }

@@ -10,11 +10,17 @@ struct Work {
   double copied = 0;   ///< bytes through its memory
 };
 
-/// One end of a message.
-inline Work message_work(const Processors& processors, const MessageCost& cost, double bytes) {
-  const auto ramp = cost.ramp > 0 ? cost.ramp * bytes / (bytes + cost.ramp_bytes) : 0;
-  return {processors.step_seconds + cost.seconds + ramp + cost.seconds_per_byte * bytes,
-          cost.seconds_per_byte > 0 ? bytes : 0};
+/// What the ramp makes of so many bytes from a message's beginning.
+inline double ramp_seconds(const MessageCost& cost, double bytes) {
+  return cost.ramp > 0 && bytes > 0 ? cost.ramp * bytes / (bytes + cost.ramp_bytes) : 0;
+}
+
+/// One end of a message: of so many of its bytes, after those that went before. What a message costs each comes with
+/// the first.
+inline Work message_work(const Processors& processors, const MessageCost& cost, double bytes, double before = 0) {
+  const auto first = before == 0 ? processors.step_seconds + cost.seconds : 0;
+  const auto ramp = ramp_seconds(cost, before + bytes) - ramp_seconds(cost, before);
+  return {first + ramp + cost.seconds_per_byte * bytes, cost.seconds_per_byte > 0 ? bytes : 0};
 }
 
 /// The same where nobody follows what goes through rings: a turn for each message.

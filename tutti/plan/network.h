@@ -55,7 +55,7 @@ struct Level {
   double stream = 0;   ///< bytes per second of one message alone; 0: no limit of its own
   MessageCost send = {};
   MessageCost receive = {};
-  std::uint64_t eager_bytes = UINT64_MAX;  ///< longer messages wait until the receiver wants them
+  std::uint64_t eager_bytes = UINT64_MAX;  ///< longer messages wait until the receiver wants (the rest of) them
   RingCost ring = {};
 
   MeetingCost meeting = {};  ///< before each operation

@@ -192,7 +192,8 @@ Work Simulation::work_of(std::uint32_t event, std::size_t skipped, std::size_t b
   const bool combines = state.step->kind == Step::Kind::combine;
   const auto& level = combines ? fabric_.network().levels[0] : level_of(event);
   auto work = combines ? combine_work(processors, state.step->sources.count, count)
-                       : message_work(processors, is_send(event) ? level.send : level.receive, count);
+                       : message_work(processors, is_send(event) ? level.send : level.receive, count,
+                                      static_cast<double>(skipped));
   if (processors.caches.empty() || work.copied == 0) {
     return work;
   }
@@ -313,6 +314,10 @@ void Simulation::finish_phase(Begun over) {
         start_transfer(state.later);
       }
       return;
+    case Phase::answer:
+      state.answer = Answer::there;
+      move_on(state.ring);
+      return;
     case Phase::flight:
       if (state.ring != kNone) {
         rings_[state.ring].there += over.bytes;
@@ -354,7 +359,8 @@ void Simulation::trace_back() {
         result_.spent.sharing += took - alone;
         break;
       }
-      case Phase::flight: result_.spent.latency += took; break;
+      case Phase::flight:
+      case Phase::answer: result_.spent.latency += took; break;
     }
     end = begun_[id].at;
   }

@@ -36,7 +36,7 @@ std::size_t Simulation::take_portion(std::uint32_t event) {
   const auto& cost = level_of(event).ring;
   const auto rest = std::min<std::size_t>(state.bytes - state.moved, cost.portion > 0 ? cost.portion : SIZE_MAX);
   if (is_send(event)) {
-    const auto portion = std::min<std::size_t>(rest, cost.bytes - ring.taken);
+    const auto portion = std::min<std::size_t>({rest, cost.bytes - ring.taken, free_to_go(event)});
     ring.taken += portion;
     return portion;
   }
@@ -57,6 +57,7 @@ bool Simulation::finish_portion(std::uint32_t event, std::size_t portion) {
     cross(event);
   } else {
     ring.taken -= portion;
+    answer(event);
   }
   if (state.moved < state.bytes) {
     move_on(state.ring);
@@ -87,7 +88,28 @@ void Simulation::cross(std::uint32_t event) {
 
 bool Simulation::can_move(std::uint32_t event) const {
   const auto& ring = rings_[steps_[event].ring];
-  return is_send(event) ? ring.taken < level_of(event).ring.bytes : ring.there > 0;
+  return is_send(event) ? ring.taken < level_of(event).ring.bytes && free_to_go(event) > 0 : ring.there > 0;
+}
+
+std::size_t Simulation::unasked(std::uint32_t event) const {
+  // At least the question itself.
+  return static_cast<std::size_t>(std::max<std::uint64_t>(level_of(event).eager_bytes, 1));
+}
+
+std::size_t Simulation::free_to_go(std::uint32_t event) const {
+  const auto& state = steps_[event];
+  const auto until = state.answer == Answer::there ? state.bytes : std::min(state.bytes, unasked(event));
+  return until - std::min(state.moved, until);
+}
+
+void Simulation::answer(std::uint32_t event) {
+  const auto& state = steps_[event];
+  auto& sender = steps_[state.other];
+  if (sender.answer == Answer::none && state.bytes > unasked(event) && state.moved >= unasked(event)) {
+    const auto& level = level_of(event);
+    sender.answer = Answer::under_way;
+    start({state.other, Phase::answer, 0}, level.send.seconds + level.latency + level.receive.seconds, 0, {});
+  }
 }
 
 void Simulation::skip_empty(Ring& ring) const {

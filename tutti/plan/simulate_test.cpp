@@ -197,6 +197,35 @@ TEST(Simulate, WhatIsLongerThanARingGoesInPortions) {
   EXPECT_EQ(Fabric(shared, 3).network().levels[0].ring.bytes, 256U);
 }
 
+TEST(Simulate, AMessageCostsOnceHoweverManyPortionsItHas) {
+  const Request request{.op = Op::broadcast, .algorithm = Algorithm::binomial, .ranks = 2};
+  auto network = ringed(400);
+  const auto before = of(request, 1000, network).seconds;
+  network.levels[0].send.seconds = 3e-6;
+  network.levels[0].receive.seconds = 5e-6;
+  EXPECT_NEAR(of(request, 1000, network).seconds, before + 8e-6, 1e-14);
+  network.levels[0].send.ramp = 2e-6;
+  network.levels[0].send.ramp_bytes = 1000;  // half of it
+  EXPECT_NEAR(of(request, 1000, network).seconds, before + 9e-6, 1e-14);
+}
+
+TEST(Simulate, WhatIsLongThroughARingIsAskedForOnce) {
+  const Request request{.op = Op::broadcast, .algorithm = Algorithm::binomial, .ranks = 2};
+  auto network = ringed(1000);
+  network.levels[0].eager_bytes = 400;
+  const auto portion = [](double bytes) { return 2 * (1e-6 + bytes * 1e-9) + 0.5e-6; };
+  EXPECT_NEAR(of(request, 400, network).seconds, portion(400), 1e-14);
+  EXPECT_NEAR(of(request, 1000, network).seconds, portion(400) + 0.5e-6 + portion(600), 1e-14);
+  network.levels[0].send.seconds = 3e-6;
+  network.levels[0].receive.seconds = 5e-6;  // of the message, and of the answer
+  const auto once = of(request, 1000, network).seconds;
+  EXPECT_NEAR(once, portion(400) + 0.5e-6 + portion(600) + 16e-6, 1e-14);
+  EXPECT_NEAR(of(request, 1000, network).spent.total(), once, 1e-12);
+  network.levels[0].eager_bytes = 0;
+  network.levels[0].send.seconds = network.levels[0].receive.seconds = 0;
+  EXPECT_NEAR(of(request, 1000, network).seconds, portion(1) + 0.5e-6 + portion(999), 1e-14);
+}
+
 TEST(Simulate, BothEndsOfARingAreAtWorkWhenPortionsAreShorterThanIt) {
   const Request request{.op = Op::reduce, .algorithm = Algorithm::direct, .ranks = 2};
   auto network = ringed(1000);

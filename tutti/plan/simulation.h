@@ -32,7 +32,10 @@ class Simulation {
 
   /// What a step does that takes time: it may have to wait for its rank, then one after the other, and combines and
   /// receives have work alone; what goes through a ring may do so several times.
-  enum class Phase : std::uint8_t { late, work, transfer, flight };
+  enum class Phase : std::uint8_t { late, work, transfer, flight, answer };
+
+  /// What the sender of a message waits for that is longer than what goes unasked.
+  enum class Answer : std::uint8_t { none, under_way, there };
 
   struct State {
     const Step* step = nullptr;
@@ -44,12 +47,13 @@ class Simulation {
     std::uint32_t other = kNone;  // end of the message
     std::uint32_t ring = kNone;   // that it goes through
     std::size_t moved = 0;        // of its bytes, into or out of the ring
-    bool ready = false;           // nothing to wait for any more
-    bool begun = false;           // ready, and so are earlier messages
-    bool asked = false;           // its processor was
-    bool sent = false;            // its transfer may begin
-    bool gone = false;            // its transfer is over
-    bool there = false;           // has arrived
+    Answer answer = Answer::none;
+    bool ready = false;  // nothing to wait for any more
+    bool begun = false;  // ready, and so are earlier messages
+    bool asked = false;  // its processor was
+    bool sent = false;   // its transfer may begin
+    bool gone = false;   // its transfer is over
+    bool there = false;  // has arrived
   };
   /// One thing that took time, or takes it.
   struct Begun {
@@ -109,6 +113,12 @@ class Simulation {
   /// Has those at its ends go on who can.
   void move_on(std::uint32_t number);
   bool can_move(std::uint32_t event) const;
+  /// How much of a message may go before its receiver has answered.
+  std::size_t unasked(std::uint32_t event) const;
+  /// How much more of it its sender may write now.
+  std::size_t free_to_go(std::uint32_t event) const;
+  /// A receiver that has all that came unasked asks for the rest, which takes as long as a message of no bytes.
+  void answer(std::uint32_t event);
   void skip_empty(Ring& ring) const;
   /// What a processor that has its turn now moves into the ring, or out of it.
   std::size_t take_portion(std::uint32_t event);

@@ -101,6 +101,8 @@ class Contest {
     constexpr double kPatience = 4;  // times the seconds
     const auto begin = Clock::now();
     for (int round = 1;; ++round) {
+      // To and fro: whoever always came first, or after the same other, would be judged by that.
+      std::reverse(contenders.begin(), contenders.end());
       for (auto* const each : contenders) {
         sample(*each, 2);
       }

@@ -140,15 +140,16 @@ tutti::plan::Network guess_network(const Ranks& ranks, int cores_of_host) {
                                      .seconds = 3e-7},
                             .meeting = {3e-7, 5e-8}});
   if (ranks.hosts > 1) {
-    network.levels.push_back({.name = "hosts",
-                              .latency = 5e-6,
-                              .send = {3e-6, 3e-10, 2e-6, 2000},
-                              .receive = {3e-6, 3e-10, 2e-6, 2000},
-                              .eager_bytes = 64 * kKi - 16,  // as Open MPI over TCP, with its header before them
-                              .ring = {.bytes = 4 * kMi, .portion = 32 * kKi, .seconds = 2e-6},  // sockets
-                              .meeting = {1e-5, 1e-6},
-                              .link = 5e8,
-                              .burst = 16.0 * kKi});
+    network.levels.push_back(
+        {.name = "hosts",
+         .latency = 5e-6,
+         .send = {3e-6, 3e-10, 2e-6, 2000},
+         .receive = {3e-6, 3e-10, 2e-6, 2000},
+         .eager_bytes = 64 * kKi - 16,  // as Open MPI over TCP, with its header before them
+         .ring = {.bytes = 4 * kMi, .portion = 32 * kKi, .seconds = 2e-6, .answer = 3e-6},  // sockets
+         .meeting = {1e-5, 1e-6},
+         .link = 5e8,
+         .burst = 16.0 * kKi});
   }
   return network;
 }

@@ -6,11 +6,6 @@
 #include "tutti/base/error.h"
 
 namespace tutti::plan {
-namespace {
-
-bool by_heads(const Resource& resource) { return resource.shared == Resource::Shared::by_heads; }
-
-}  // namespace
 
 Activities::Activities(const std::vector<Resource>& resources) {
   for (const auto& resource : resources) {
@@ -114,7 +109,7 @@ void Activities::add_user(std::uint32_t resource, Use use) {
     shared.since = now_;
   }
   shared.asked += slots_[use.slot].demand;
-  shared.most = std::max(shared.most, by_heads(shared.resource) ? 1.0 : slots_[use.slot].demand);
+  shared.most = std::max(shared.most, slots_[use.slot].demand);
   slots_[use.slot].places[use.which] = static_cast<std::uint32_t>(shared.users.size());
   shared.users.push_back(use);
   note_change(resource);
@@ -146,7 +141,7 @@ void Activities::look_again(std::uint32_t slot) {
       rate = shared.level > 0 && active.demand > shared.level ? std::min(rate, shared.level / active.demand) : rate;
       continue;
     }
-    const auto asked = (by_heads(shared.resource) ? 1.0 : active.demand) * static_cast<double>(shared.users.size());
+    const auto asked = active.demand * static_cast<double>(shared.users.size());
     if (shared.resource.capacity > 0 && asked > shared.resource.capacity) {
       rate = std::min(rate, shared.resource.capacity / asked);
     }

@@ -11,9 +11,8 @@ namespace tutti::plan {
 /// What several things may use at once, and then each gets its share of.
 struct Resource {
   enum class Shared : std::uint8_t {
-    evenly,    ///< what one leaves of its share nobody gets: keeps a change local, and is exact where users are alike
-    by_heads,  ///< the same, and every user asks for one of it, as of cores
-    fully,     ///< what some leave of their share the others get
+    evenly,  ///< what one leaves of its share nobody gets: keeps a change local, and is exact where users are alike
+    fully,   ///< what some leave of their share the others get
   };
 
   double capacity = 0;  ///< of whatever its users ask for per second; 0: no limit

@@ -43,17 +43,6 @@ TEST(Activities, TheNarrowestResourceCounts) {
   EXPECT_DOUBLE_EQ(activities.now(), 2);
 }
 
-TEST(Activities, CoresAreCountedByHeads) {
-  Activities activities(std::vector<Resource>{{.capacity = 2, .shared = Resource::Shared::by_heads}});
-  std::vector<std::uint32_t> over;
-  for (const std::uint32_t id : {1, 2, 3}) {
-    activities.start(id, 4, 1000, std::vector<std::uint32_t>{0});
-  }
-  EXPECT_TRUE(activities.advance(over));
-  EXPECT_THAT(over, ElementsAre(1, 2, 3));
-  EXPECT_DOUBLE_EQ(activities.now(), 6);
-}
-
 TEST(Activities, WhatSomeLeaveTheOthersGet) {
   Activities activities(std::vector<Resource>{{.capacity = 10, .shared = Resource::Shared::fully}});
   std::vector<std::uint32_t> over;

@@ -28,7 +28,7 @@ std::vector<double*> figures_of(Network& network) {
   }
   for (auto& level : network.levels) {
     all.insert(all.end(), {&level.latency, &level.stream, &level.link, &level.burst, &level.ring.seconds,
-                           &level.meeting.seconds, &level.meeting.seconds_per_member});
+                           &level.ring.answer, &level.meeting.seconds, &level.meeting.seconds_per_member});
     for (auto* cost : {&level.send, &level.receive}) {
       all.insert(all.end(), {&cost->seconds, &cost->seconds_per_byte, &cost->ramp, &cost->ramp_bytes});
     }

@@ -34,7 +34,8 @@ Status check_level(const Network& network, std::size_t index) {
   for (const auto amount :
        {level.latency, level.stream, level.link, level.burst, level.send.seconds, level.send.seconds_per_byte,
         level.send.ramp, level.send.ramp_bytes, level.receive.seconds, level.receive.seconds_per_byte,
-        level.receive.ramp, level.receive.ramp_bytes, level.meeting.seconds, level.meeting.seconds_per_member}) {
+        level.receive.ramp, level.receive.ramp_bytes, level.ring.seconds, level.ring.answer, level.meeting.seconds,
+        level.meeting.seconds_per_member}) {
     if (!is_amount(amount)) {
       return says("times and speeds are not negative, and finite");
     }
@@ -145,6 +146,7 @@ Network without_caches(Network network, double footprint, std::int64_t ranks_of_
       cost->ramp *= factor;
     }
     level.ring.seconds *= factor;
+    level.ring.answer *= factor;
   }
   processors.caches.clear();
   processors.crowding.clear();

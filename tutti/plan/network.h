@@ -30,6 +30,7 @@ struct RingCost {
   std::uint64_t portion = 0;     ///< the most that goes at a time, so that its ends overlap; 0: what there is room for
   std::uint64_t host_bytes = 0;  ///< of all pairs of a host's ranks, which share them in powers of two; 0: no limit
   double seconds = 0;            ///< each turn
+  double answer = 0;             ///< seconds that each end spends on asking for the rest of a longer message
 };
 
 /// What it takes those who join a level to find out that all are there and want the same.
@@ -55,7 +56,7 @@ struct Level {
   double stream = 0;   ///< bytes per second of one message alone; 0: no limit of its own
   MessageCost send = {};
   MessageCost receive = {};
-  std::uint64_t eager_bytes = UINT64_MAX;  ///< longer messages wait until the receiver wants (the rest of) them
+  std::uint64_t eager_bytes = UINT64_MAX;  ///< longer ones wait until the receiver wants them, or asks for the rest
   RingCost ring = {};
 
   MeetingCost meeting = {};  ///< before each operation
@@ -79,8 +80,8 @@ struct CacheCost {
   double missed(double distance, double ranks_of_host) const;
 };
 
-/// How much longer processors take for anything while so many ranks of a host are at work: they share power, and often
-/// cores.
+/// How much longer processors take for anything while so many ranks of a host are at work, besides taking turns on
+/// cores: they share power, and often cores are two of one.
 struct Crowding {
   int ranks = 0;
   double factor = 1;

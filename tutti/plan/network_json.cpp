@@ -136,7 +136,8 @@ RingCost read_ring(Reader& level, std::string* wrong) {
   const RingCost cost{.bytes = static_cast<std::uint64_t>(reader.number("bytes", 1)),
                       .portion = static_cast<std::uint64_t>(reader.number("portion_bytes", 1)),
                       .host_bytes = static_cast<std::uint64_t>(reader.number("host_bytes", 1)),
-                      .seconds = reader.number("us", kMicro)};
+                      .seconds = reader.number("us", kMicro),
+                      .answer = reader.number("answer_us", kMicro)};
   reader.end();
   return cost;
 }
@@ -267,6 +268,7 @@ Json to_json(const Level& level) {
   }
   if (level.ring.bytes != 0) {
     json["ring"] = {{"bytes", level.ring.bytes}, {"us", level.ring.seconds / kMicro}};
+    set_unless_zero(json["ring"], "answer_us", level.ring.answer / kMicro);
     if (level.ring.portion != 0) {
       json["ring"]["portion_bytes"] = level.ring.portion;
     }

@@ -107,7 +107,7 @@ TEST(Network, JsonGoesThereAndBack) {
   network.levels[0].send = {2e-6, 1.25e-10, 3e-7, 1500};
   network.levels[1].eager_bytes = 4096;
   network.levels[1].burst = 16384;
-  network.levels[0].ring = {.bytes = 1024, .portion = 256, .host_bytes = 65536, .seconds = 3e-7};
+  network.levels[0].ring = {.bytes = 1024, .portion = 256, .host_bytes = 65536, .seconds = 3e-7, .answer = 2e-6};
   network.levels[2].meeting = {.seconds = 5e-6, .seconds_per_member = 2e-6};
   network.processors.cores = 3;
   network.processors.sum = 25e9;
@@ -129,6 +129,7 @@ TEST(Network, JsonGoesThereAndBack) {
   EXPECT_EQ(again.value().levels[1].eager_bytes, 4096);
   EXPECT_EQ(again.value().levels[1].burst, 16384);
   EXPECT_EQ(again.value().levels[0].ring.portion, 256);
+  EXPECT_DOUBLE_EQ(again.value().levels[0].ring.answer, 2e-6);
   EXPECT_EQ(again.value().levels[0].ring.host_bytes, 65536);
   EXPECT_DOUBLE_EQ(again.value().levels[2].meeting.seconds_per_member, 2e-6);
   EXPECT_DOUBLE_EQ(again.value().processors.step_seconds, 4e-8);

@@ -78,18 +78,15 @@ std::vector<Resource> Simulation::resources_of(const Fabric& fabric) {
     const auto shared = processors.caches.empty() ? Resource::Shared::evenly : Resource::Shared::fully;
     resources.resize(resources.size() + fabric.hosts(), {.capacity = processors.memory, .shared = shared});
   }
-  if (!processors.crowding.empty()) {
+  const bool outnumbered = processors.cores > 0 && processors.cores < fabric.ranks_of_host();
+  if (outnumbered || !processors.crowding.empty()) {
     std::vector<double> crowding{1};
     for (std::int64_t ranks = 1; ranks <= fabric.ranks_of_host(); ++ranks) {
-      crowding.push_back(crowding_at(processors, static_cast<double>(ranks)));
+      const auto count = static_cast<double>(ranks);
+      crowding.push_back(crowding_at(processors, count) * (outnumbered ? std::max(1.0, count / processors.cores) : 1));
     }
     first_crowd_ = static_cast<std::uint32_t>(resources.size());
     resources.resize(resources.size() + fabric.hosts(), {.crowding = crowding});
-  }
-  if (processors.cores > 0 && processors.cores < fabric.ranks_of_host()) {
-    first_cores_ = static_cast<std::uint32_t>(resources.size());
-    resources.resize(resources.size() + fabric.hosts(),
-                     {.capacity = static_cast<double>(processors.cores), .shared = Resource::Shared::by_heads});
   }
   return resources;
 }
@@ -221,28 +218,27 @@ bool Simulation::is_there_already(std::uint32_t event) const {
 void Simulation::start_work(std::uint32_t event) {
   const auto& state = steps_[event];
   if (state.bytes == 0 || is_there_already(event)) {
-    start_work(event, 0, {.seconds = fabric_.network().processors.step_seconds});
+    start_work({event, Phase::work, 0}, {.seconds = fabric_.network().processors.step_seconds});
+  } else if (state.answer == Answer::wanted) {
+    start_work({event, Phase::asking, 0}, {.seconds = level_of(event).ring.answer});
   } else if (state.ring != kNone) {
     start_portion(event, level_of(event).ring.seconds);
   } else {
-    start_work(event, state.bytes, work_of(event, 0, state.bytes));
+    start_work({event, Phase::work, state.bytes}, work_of(event, 0, state.bytes));
   }
 }
 
-void Simulation::start_work(std::uint32_t event, std::size_t bytes, const Work& work) {
-  const auto host = static_cast<std::uint32_t>(fabric_.host_of(to_rank(steps_[event].rank)));
-  std::array<std::uint32_t, 3> uses{};
+void Simulation::start_work(Begun begun, const Work& work) {
+  const auto host = static_cast<std::uint32_t>(fabric_.host_of(to_rank(steps_[begun.event].rank)));
+  std::array<std::uint32_t, 2> uses{};
   std::size_t count = 0;
   if (first_memory_ != kNone && work.copied > 0) {
     uses[count++] = first_memory_ + host;
   }
-  for (const auto first : {first_crowd_, first_cores_}) {
-    if (first != kNone) {
-      uses[count++] = first + host;
-    }
+  if (first_crowd_ != kNone) {
+    uses[count++] = first_crowd_ + host;
   }
-  start({event, Phase::work, bytes}, work.seconds, work.seconds > 0 ? work.copied / work.seconds : 0,
-        std::span(uses).first(count));
+  start(begun, work.seconds, work.seconds > 0 ? work.copied / work.seconds : 0, std::span(uses).first(count));
 }
 
 void Simulation::start(Begun begun, double seconds, double demand, std::span<const std::uint32_t> uses) {
@@ -314,8 +310,14 @@ void Simulation::finish_phase(Begun over) {
         start_transfer(state.later);
       }
       return;
+    case Phase::asking:
+      finish_asking(event);
+      if (const auto next = queues_.next(state.rank)) {
+        start_work(*next);
+      }
+      return;
     case Phase::answer:
-      state.answer = Answer::there;
+      state.answer = Answer::wanted;
       move_on(state.ring);
       return;
     case Phase::flight:
@@ -359,6 +361,7 @@ void Simulation::trace_back() {
         result_.spent.sharing += took - alone;
         break;
       }
+      case Phase::asking: result_.spent.messages += took; break;
       case Phase::flight:
       case Phase::answer: result_.spent.latency += took; break;
     }

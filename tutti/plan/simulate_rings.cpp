@@ -57,7 +57,7 @@ bool Simulation::finish_portion(std::uint32_t event, std::size_t portion) {
     cross(event);
   } else {
     ring.taken -= portion;
-    answer(event);
+    want_rest(event);
   }
   if (state.moved < state.bytes) {
     move_on(state.ring);
@@ -88,6 +88,9 @@ void Simulation::cross(std::uint32_t event) {
 
 bool Simulation::can_move(std::uint32_t event) const {
   const auto& ring = rings_[steps_[event].ring];
+  if (steps_[event].answer == Answer::wanted) {
+    return true;
+  }
   return is_send(event) ? ring.taken < level_of(event).ring.bytes && free_to_go(event) > 0 : ring.there > 0;
 }
 
@@ -102,14 +105,23 @@ std::size_t Simulation::free_to_go(std::uint32_t event) const {
   return until - std::min(state.moved, until);
 }
 
-void Simulation::answer(std::uint32_t event) {
-  const auto& state = steps_[event];
-  auto& sender = steps_[state.other];
-  if (sender.answer == Answer::none && state.bytes > unasked(event) && state.moved >= unasked(event)) {
-    const auto& level = level_of(event);
-    sender.answer = Answer::under_way;
-    start({state.other, Phase::answer, 0}, level.send.seconds + level.latency + level.receive.seconds, 0, {});
+void Simulation::want_rest(std::uint32_t event) {
+  auto& state = steps_[event];
+  if (state.answer == Answer::none && state.bytes > unasked(event) && state.moved >= unasked(event)) {
+    state.answer = Answer::wanted;
   }
+}
+
+void Simulation::finish_asking(std::uint32_t event) {
+  auto& state = steps_[event];
+  state.asked = false;
+  if (is_send(event)) {
+    state.answer = Answer::there;
+  } else {
+    state.answer = Answer::under_way;
+    start({state.other, Phase::answer, 0}, level_of(event).latency, 0, {});
+  }
+  move_on(state.ring);
 }
 
 void Simulation::skip_empty(Ring& ring) const {
@@ -124,7 +136,7 @@ void Simulation::start_portion(std::uint32_t event, double turning) {
   const auto portion = take_portion(event);
   auto work = work_of(event, steps_[event].moved, portion);
   work.seconds += turning;
-  start_work(event, portion, work);
+  start_work({event, Phase::work, portion}, work);
 }
 
 }  // namespace tutti::plan

@@ -169,6 +169,9 @@ TEST(Simulate, RanksShareCoresAndMemory) {
   EXPECT_DOUBLE_EQ(simulate(plan, 1000, network).value().seconds, 1e-6);
   network.processors.cores = 2;
   EXPECT_DOUBLE_EQ(simulate(plan, 1000, network).value().seconds, 2e-6);
+  network.processors.crowding = {{1, 1}, {4, 1.25}};
+  EXPECT_DOUBLE_EQ(simulate(plan, 1000, network).value().seconds, 2.5e-6);
+  network.processors.crowding.clear();
   network.processors.cores = 4;
   network.processors.memory = 1e9;
   EXPECT_DOUBLE_EQ(simulate(plan, 1000, network).value().seconds, 4e-6);
@@ -216,13 +219,12 @@ TEST(Simulate, WhatIsLongThroughARingIsAskedForOnce) {
   const auto portion = [](double bytes) { return 2 * (1e-6 + bytes * 1e-9) + 0.5e-6; };
   EXPECT_NEAR(of(request, 400, network).seconds, portion(400), 1e-14);
   EXPECT_NEAR(of(request, 1000, network).seconds, portion(400) + 0.5e-6 + portion(600), 1e-14);
-  network.levels[0].send.seconds = 3e-6;
-  network.levels[0].receive.seconds = 5e-6;  // of the message, and of the answer
-  const auto once = of(request, 1000, network).seconds;
-  EXPECT_NEAR(once, portion(400) + 0.5e-6 + portion(600) + 16e-6, 1e-14);
-  EXPECT_NEAR(of(request, 1000, network).spent.total(), once, 1e-12);
+  network.levels[0].ring.answer = 3e-6;  // at either end
+  const auto asked = of(request, 1000, network);
+  EXPECT_NEAR(asked.seconds, portion(400) + 6.5e-6 + portion(600), 1e-14);
+  EXPECT_NEAR(asked.spent.total(), asked.seconds, 1e-12);
+  network.levels[0].ring.answer = 0;
   network.levels[0].eager_bytes = 0;
-  network.levels[0].send.seconds = network.levels[0].receive.seconds = 0;
   EXPECT_NEAR(of(request, 1000, network).seconds, portion(1) + 0.5e-6 + portion(999), 1e-14);
 }
 

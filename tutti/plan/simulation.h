@@ -32,10 +32,11 @@ class Simulation {
 
   /// What a step does that takes time: it may have to wait for its rank, then one after the other, and combines and
   /// receives have work alone; what goes through a ring may do so several times.
-  enum class Phase : std::uint8_t { late, work, transfer, flight, answer };
+  enum class Phase : std::uint8_t { late, work, transfer, flight, asking, answer };
 
-  /// What the sender of a message waits for that is longer than what goes unasked.
-  enum class Answer : std::uint8_t { none, under_way, there };
+  /// Of a message that is longer than what goes unasked, at either end: `wanted` is what its processor has to do next,
+  /// ask for the rest or take in that it is asked for.
+  enum class Answer : std::uint8_t { none, wanted, under_way, there };
 
   struct State {
     const Step* step = nullptr;
@@ -78,7 +79,7 @@ class Simulation {
     double idle = 0;  // seconds, when that was right
   };
 
-  /// The links; then, where they are limits, the memory and the cores of each host.
+  /// The links; then, where they are limits, the memory of each host, and how many are at work there.
   std::vector<Resource> resources_of(const Fabric& fabric);
   void lay_out();
   bool is_send(std::uint32_t event) const { return steps_[event].step->kind == Step::Kind::send; }
@@ -97,7 +98,7 @@ class Simulation {
   /// Where input and output are the same, what would copy one to the other does nothing.
   bool is_there_already(std::uint32_t event) const;
   void start_work(std::uint32_t event);
-  void start_work(std::uint32_t event, std::size_t bytes, const Work& work);
+  void start_work(Begun begun, const Work& work);
   /// Bytes go onto the links when those of the message before are through.
   void start_transfer(std::uint32_t event);
   void cross_links(std::uint32_t event, std::size_t bytes);
@@ -117,8 +118,9 @@ class Simulation {
   std::size_t unasked(std::uint32_t event) const;
   /// How much more of it its sender may write now.
   std::size_t free_to_go(std::uint32_t event) const;
-  /// A receiver that has all that came unasked asks for the rest, which takes as long as a message of no bytes.
-  void answer(std::uint32_t event);
+  /// A receiver that has all that came unasked has to ask for the rest.
+  void want_rest(std::uint32_t event);
+  void finish_asking(std::uint32_t event);
   void skip_empty(Ring& ring) const;
   /// What a processor that has its turn now moves into the ring, or out of it.
   std::size_t take_portion(std::uint32_t event);
@@ -143,7 +145,6 @@ class Simulation {
   std::vector<State> steps_;
   WorkQueues queues_;
   std::uint32_t first_memory_ = kNone;
-  std::uint32_t first_cores_ = kNone;
   std::uint32_t first_crowd_ = kNone;
   Activities activities_;
   std::vector<Begun> begun_;  // by the number of its activity

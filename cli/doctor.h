@@ -29,6 +29,9 @@ Findings examine_kernel();
 Findings examine_limits();
 Findings examine_software();
 
+/// What TCP's congestion control of that name means for hosts that are joined by it. Pure.
+Finding tcp_finding(const std::string& congestion);
+
 /// "ok", "note", "warning", "failure"
 std::string to_string(Grade grade);
 

@@ -145,6 +145,19 @@ Finding limit_finding(const Limit& limit) {
 
 }  // namespace
 
+Finding tcp_finding(const std::string& congestion) {
+  const bool paces = congestion.starts_with("bbr");
+  return {.topic = kKernel,
+          .name = "TCP",
+          .value = congestion.empty() ? "unknown" : congestion,
+          .meaning = paces
+                         ? "paces messages by a guess: between near hosts long ones take several times as long as with "
+                           "cubic or reno (net.ipv4.tcp_congestion_control)"
+                         : "how messages between hosts find out how fast they may go",
+          .grade = paces ? Grade::note : Grade::ok,
+          .data = congestion};
+}
+
 Findings examine_kernel() {
   return {kernel_finding(),
           feature("memfd", has_memfd(), "symmetric memory and the secret need no file",
@@ -156,6 +169,7 @@ Findings examine_kernel() {
                   "ordinary tensors go through a staging area", Grade::note),
           ptrace_finding(),
           shared_memory_finding(),
+          tcp_finding(first_line("/proc/sys/net/ipv4/tcp_congestion_control").value_or("")),
           feature("namespaces", makes_namespaces(), "several hosts can be tried out on this one",
                   "tests of several hosts need root", Grade::note)};
 }

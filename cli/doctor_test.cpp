@@ -48,9 +48,17 @@ TEST(Doctor, EveryFindingIsWhole) {
   }
   for (const char* name :
        {"cores", "cgroup quota", "NUMA nodes", "memory", "copy speed", "page size", "huge pages", "shared huge pages",
-        "memfd", "pidfd", "futex", "/dev/shm", "open files", "MPI", "CUDA", "LibTorch", "tutti"}) {
+        "memfd", "pidfd", "futex", "/dev/shm", "TCP", "open files", "MPI", "CUDA", "LibTorch", "tutti"}) {
     EXPECT_TRUE(names.contains(name)) << name;
   }
+}
+
+TEST(Doctor, TellsOfPacedMessages) {
+  EXPECT_EQ(tcp_finding("cubic").grade, Grade::ok);
+  EXPECT_EQ(tcp_finding("").value, "unknown");
+  const auto paced = tcp_finding("bbr");
+  EXPECT_EQ(paced.grade, Grade::note);
+  EXPECT_THAT(paced.meaning, HasSubstr("cubic or reno"));
 }
 
 TEST(BytesText, PicksAUnit) {

@@ -25,11 +25,14 @@ def _run(*command):
 
 
 class Cluster:
-    """`count` hosts; `rate` limits what each may send ("1gbit")."""
+    """`count` hosts; `rate` limits what each may send ("1gbit"). `congestion` is how TCP finds out how much it may send. A machine may be set to
+    BBR, which paces by a bandwidth that it has to guess: between such hosts the same message then takes once 250 us and once 900. Reno is
+    in every kernel, and every namespace may choose it."""
 
-    def __init__(self, count, rate=None):
+    def __init__(self, count, rate=None, congestion="reno"):
         self.count = count
         self.rate = rate
+        self.congestion = congestion
         self.prefix = f"tutti-{os.getpid()}-{next(NUMBERS)}"
         self.made = []
         self.folder = None
@@ -89,12 +92,6 @@ class Cluster:
         self.made.append(name)
         _run("ip", "-n", name, "link", "set", "lo", "up")
 
-    @staticmethod
-    def _use_plain_tcp(name):
-        """A machine may be set to BBR, which paces what it sends by a bandwidth that it has to guess: between hosts like these the same message
-        then takes once 250 us and once 900. Reno is in every kernel, and a namespace may choose it."""
-        _run("ip", "netns", "exec", name, "sh", "-c", "echo reno >/proc/sys/net/ipv4/tcp_congestion_control")
-
     def _make(self):
         switch = f"{self.prefix}-sw"
         self._make_namespace(switch)
@@ -106,7 +103,7 @@ class Cluster:
             _run("ip", "link", "add", "cable", "netns", name, "type", "veth", "peer", "name", f"port{number}", "netns", switch)
             _run("ip", "-n", name, "addr", "add", f"{self.address(number)}/24", "dev", "cable")
             _run("ip", "-n", name, "link", "set", "cable", "up")
-            self._use_plain_tcp(name)
+            _run("ip", "netns", "exec", name, "sh", "-c", f"echo {self.congestion} >/proc/sys/net/ipv4/tcp_congestion_control")
             _run("ip", "-n", switch, "link", "set", f"port{number}", "master", "bridge", "up")
             if self.rate:
                 self.limit(number, self.rate)

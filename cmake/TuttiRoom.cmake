@@ -68,6 +68,13 @@ function(tutti_test name)
   endif()
 endfunction()
 
+# tutti_python_test(<name> <file> [arguments]): a file of unittest's cases. One that ends by main of tests/skips.py counts as
+# skipped where all of its cases were.
+function(tutti_python_test name)
+  add_test(NAME ${name} COMMAND ${Python_EXECUTABLE} ${ARGN})
+  set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77)
+endfunction()
+
 # GoogleMock and what every test includes anyway: two thirds of a small test's time to compile.
 function(tutti_precompiled_test target)
   if(NOT TARGET tutti_test_pch)

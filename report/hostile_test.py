@@ -3,12 +3,11 @@
 
 import math
 import sys
-import unittest
 from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from page_case import ATTACK, ONE, WIDTHS, PageTest, assemble, setUpModule  # noqa: E402, F401
+from page_case import ATTACK, ONE, WIDTHS, PageTest, assemble, main, setUpModule  # noqa: E402, F401
 from sample import Shape, make_run  # noqa: E402
 
 
@@ -115,4 +114,4 @@ class Hostile(PageTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

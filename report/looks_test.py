@@ -11,7 +11,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from page_case import CHARTS, ONE, TWO, WIDTHS, PageTest, setUpModule  # noqa: E402, F401
+from page_case import CHARTS, ONE, TWO, WIDTHS, PageTest, main, setUpModule  # noqa: E402, F401
 from queries import CONTRASTS  # noqa: E402
 from sample import Shape, make_run  # noqa: E402
 
@@ -104,4 +104,4 @@ if __name__ == "__main__":
     parser.add_argument("--pictures", type=Path)
     arguments, rest = parser.parse_known_args()
     PICTURES = arguments.pictures
-    unittest.main(argv=[sys.argv[0], *rest])
+    main(argv=[sys.argv[0], *rest])

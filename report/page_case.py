@@ -2,6 +2,7 @@
 
 import importlib.machinery
 import importlib.util
+import sys
 import tempfile
 import unittest
 from pathlib import Path
@@ -11,6 +12,8 @@ from queries import Queries
 from sample import Shape, make_run
 
 HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "tests"))
+from skips import main  # noqa: E402, F401
 loader = importlib.machinery.SourceFileLoader("assemble", str(HERE / "assemble"))
 assemble = importlib.util.module_from_spec(importlib.util.spec_from_loader("assemble", loader))
 loader.exec_module(assemble)

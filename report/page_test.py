@@ -5,12 +5,11 @@ import math
 import re
 import statistics
 import sys
-import unittest
 from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from page_case import CHARTS, ONE, TWO, PageTest, setUpModule  # noqa: E402, F401
+from page_case import CHARTS, ONE, TWO, PageTest, main, setUpModule  # noqa: E402, F401
 from sample import Shape, make_run  # noqa: E402
 
 
@@ -205,4 +204,4 @@ class SeveralRuns(PageTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

@@ -14,7 +14,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import page_case  # noqa: E402
-from page_case import CHARTS, ONE, PageTest, assemble  # noqa: E402
+from page_case import CHARTS, ONE, PageTest, assemble, main  # noqa: E402
 
 TOOL, WRITER = (os.environ.get(name) for name in ("TUTTI_TOOL", "TUTTI_RECORDED_RUN"))
 RUN = None
@@ -97,4 +97,4 @@ class RecordedPage(PageTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

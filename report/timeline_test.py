@@ -2,12 +2,11 @@
 """The timeline of a step, in a real browser: everything lies where one scale puts it."""
 
 import sys
-import unittest
 from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from page_case import ONE, PageTest, setUpModule  # noqa: E402, F401
+from page_case import ONE, PageTest, main, setUpModule  # noqa: E402, F401
 from queries import TIMELINE  # noqa: E402
 
 
@@ -122,4 +121,4 @@ class Timelines(PageTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

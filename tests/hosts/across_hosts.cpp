@@ -2,6 +2,9 @@
 // what:
 //   sums            sums of many sizes and types, right to the last bit
 //   hard-sums SEED  reproducible sums of addends that are hard to add, divided over ranks by lot
+//   groups          operations on many groups at once
+//   passing N       N groups one after the other
+//   large           a message of more than 2^31 bytes
 //   long            long messages by every plan, and then sums
 //   many            hundreds of sums that go inside of hosts after they went between them
 //   kill RANK       that rank dies in the middle, and the others' sums end with an error
@@ -20,6 +23,7 @@
 #include <thread>
 
 #include "tests/hosts/hard_sums.h"
+#include "tests/hosts/many_groups.h"
 #include <tutti/tutti.h>
 
 namespace {
@@ -97,6 +101,26 @@ int long_messages(const tutti::World& world) {
   return sums(world);
 }
 
+int large_message(const tutti::World& world) {
+  constexpr std::int64_t kCount = (std::int64_t{1} << 28) + 1543;  // of 8 bytes
+  const bool first = world.rank() == tutti::Rank{0};
+  auto numbers = first ? torch::arange(kCount, torch::kInt64) : torch::zeros({kCount}, torch::kInt64);
+  if (first) {
+    world.group().send(numbers, tutti::Rank{1}).wait();
+  } else {
+    world.group().receive(numbers, tutti::Rank{0}).wait();
+    const auto* const got = numbers.const_data_ptr<std::int64_t>();
+    for (std::int64_t i = 0; i < kCount; ++i) {
+      if (got[i] != i) {
+        say(world, "wrong from " + std::to_string(i) + " on");
+        return 1;
+      }
+    }
+  }
+  say(world, "all sums right");
+  return 0;
+}
+
 int different_choices(const tutti::World& world, bool odd) {
   const auto& group = world.group();
   constexpr std::pair<const char*, const char*> kPairs[]{
@@ -140,8 +164,10 @@ int run(const tutti::World& world, const std::string& what, int who) {
   if (what == "sums") {
     return sums(world);
   }
-  if (what == "hard-sums") {
-    const auto wrong = tutti::tests::wrong_hard_sum(world, static_cast<unsigned>(who));
+  if (what == "hard-sums" || what == "groups" || what == "passing") {
+    const auto wrong = what == "groups"    ? tutti::tests::wrong_in_groups(world)
+                       : what == "passing" ? tutti::tests::wrong_in_passing_groups(world, who)
+                                           : tutti::tests::wrong_hard_sum(world, static_cast<unsigned>(who));
     say(world, wrong.empty() ? "all sums right" : wrong);
     return wrong.empty() ? 0 : 1;
   }
@@ -156,6 +182,9 @@ int run(const tutti::World& world, const std::string& what, int who) {
   if (what == "long") {
     return long_messages(world);
   }
+  if (what == "large") {
+    return large_message(world);
+  }
   if (what == "choices") {
     return different_choices(world, tutti::to_int(world.rank()) >= who);
   }
@@ -167,14 +196,18 @@ int run(const tutti::World& world, const std::string& what, int who) {
   }
   if (what == "kill") {
     return expect_failure(world, [&] {
+      auto begun = std::chrono::steady_clock::now();
       try {
         for (int i = 0;; ++i) {
           if (me && i == 3) {
             std::raise(SIGKILL);
           }
+          begun = std::chrono::steady_clock::now();
           group.all_reduce(tensor).wait();
         }
       } catch (const tutti::Exception&) {
+        const auto waited = std::chrono::steady_clock::now() - begun;
+        say(world, "heard of it after " + std::to_string(waited / 1ms) + " ms");
         std::this_thread::sleep_for(500ms);  // what launchers do about a death must not end who is left
         throw;
       }
@@ -218,6 +251,7 @@ int run(const tutti::World& world, const std::string& what, int who) {
 int main(int argc, char** argv) {
   try {
     const auto world = tutti::init();
+    say(world, "the group is " + world.group().shape());
     return run(world, argc > 1 ? argv[1] : "sums", argc > 2 ? std::atoi(argv[2]) : -1);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());

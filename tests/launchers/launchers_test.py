@@ -16,6 +16,9 @@ import unittest
 
 from slurm_cluster import SlurmCluster, Unavailable
 
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from skips import main  # noqa: E402
+
 ARGUMENTS = None
 RANKS = 3
 
@@ -223,4 +226,4 @@ if __name__ == "__main__":
     parser.add_argument("--tutti", required=True)
     parser.add_argument("--mpi", default="")
     ARGUMENTS, rest = parser.parse_known_args()
-    unittest.main(argv=[sys.argv[0], *rest], verbosity=2)
+    main(argv=[sys.argv[0], *rest], verbosity=2)

@@ -12,9 +12,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.dont_write_bytecode = True
-sys.path[:0] = [str(ROOT / "report")]
+sys.path[:0] = [str(ROOT / "report"), str(ROOT / "tests")]
 
 from browser import Browser, find_chromium  # noqa: E402
+from skips import main  # noqa: E402
 from terminal import Terminal  # noqa: E402
 
 ARGUMENTS = None
@@ -92,4 +93,4 @@ if __name__ == "__main__":
     parser.add_argument("--out", type=Path, default=Path("build/pictures"))
     parser.add_argument("--steps", type=int, default=120)
     ARGUMENTS, rest = parser.parse_known_args()
-    unittest.main(argv=[sys.argv[0], *rest], verbosity=2)
+    main(argv=[sys.argv[0], *rest], verbosity=2)

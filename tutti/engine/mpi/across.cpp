@@ -78,10 +78,21 @@ Status Across::choose(Op op, const OpChoices& choices) {
   // Between hosts it makes no difference where tensors lie.
   const OpChoices everywhere(choices.ordinary);
   for (const auto& entry : everywhere.ordinary.entries()) {
-    if (entry.choice && op != Op::all_reduce &&
-        (entry.choice->kind == Kind::at_once || entry.choice->kind == Kind::in_slices)) {
+    if (!entry.choice) {
+      continue;
+    }
+    if (op != Op::all_reduce && (entry.choice->kind == Kind::at_once || entry.choice->kind == Kind::in_slices)) {
       return Error{Code::unsupported,
-                   fmt::format("{}: between hosts only all_reduce is run {}", to_string(op), entry.choice->text())};
+                   fmt::format("between hosts, {} can be chosen for all_reduce only: choose a plan for {} (ring, tree, "
+                               "..., docs/plans.md), or own",
+                               entry.choice->text(), to_string(op))};
+    }
+    if (entry.choice->kind == Kind::library && !LibraryCollectives::has(op)) {
+      return Error{
+          Code::unsupported,
+          fmt::format("MPI's own collective can be chosen for all_reduce, broadcast, all_gather and all_to_all "
+                      "only: choose a plan for {} (ring, tree, ..., docs/plans.md), or own",
+                      to_string(op))};
     }
   }
   return chosen_.choose(op, everywhere);

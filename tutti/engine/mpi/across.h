@@ -24,6 +24,9 @@ class Across {
   /// A call that passes check_call.
   Status run(const Call& call, Deadline deadline);
 
+  /// The number of the last call.
+  std::uint64_t sequence() const { return sequence_; }
+
   Status choose(Op op, const OpChoices& choices);
 
   /// By rank: what went there over links.

@@ -53,8 +53,12 @@ LibraryCollectives::LibraryCollectives(const Wires& wires)
   }
 }
 
+bool LibraryCollectives::has(Op op) {
+  return op == Op::all_reduce || op == Op::broadcast || op == Op::all_gather || op == Op::all_to_all;
+}
+
 bool LibraryCollectives::can(const Call& call, const Card& card) {
-  if (!card.plain || card.bytes == 0 || card.bytes > Requests::kLongest) {
+  if (!card.plain || card.bytes == 0) {
     return false;
   }
   switch (card.op) {
@@ -62,6 +66,9 @@ bool LibraryCollectives::can(const Call& call, const Card& card) {
     case Op::broadcast: return true;
     case Op::all_gather:
     case Op::all_to_all: {
+      if (card.bytes > Requests::kLongest) {
+        return false;
+      }
       for (std::size_t i = 0; i < call.out.size(); ++i) {
         if (call.out[i].data() != call.out[0].data() + i * card.bytes) {
           return false;

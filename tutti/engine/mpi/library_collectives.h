@@ -11,6 +11,9 @@ class LibraryCollectives {
  public:
   explicit LibraryCollectives(const Wires& wires);
 
+  /// Whether it can be chosen for such an operation.
+  static bool has(Op op);
+
   /// Whether MPI has that operation, for that type, and counts so high.
   static bool can(const Call& call, const Card& card);
 

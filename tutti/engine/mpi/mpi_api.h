@@ -30,7 +30,8 @@ struct Over {
 class Requests {
  public:
   static constexpr int kAnySource = -1;
-  /// Counts are ints: what is longer than this goes in parts, each of which has a request, all with one number.
+  /// Counts are ints: what is longer than this goes in parts, each of which has a request, all with one number. Parts
+  /// of sums are whole elements.
   static constexpr std::size_t kLongest = std::size_t{1} << 30;
 
   virtual ~Requests() = default;
@@ -86,7 +87,8 @@ class Api {
   virtual int size(Communicator of) const = 0;
   virtual int highest_tag() const = 0;
   virtual int broadcast(Communicator where, std::byte* data, std::size_t bytes, int root) = 0;
-  virtual std::unique_ptr<Requests> make_requests() = 0;
+  /// What is longer than `longest` goes in parts.
+  virtual std::unique_ptr<Requests> make_requests(std::size_t longest = Requests::kLongest) = 0;
   /// Has the library move what it can of all that was begun.
   virtual void progress(Communicator any) = 0;
   virtual std::string error_text(int error) const = 0;
@@ -96,6 +98,6 @@ class Api {
 inline constexpr const char* kEntry = "tutti_mpi_api";
 /// Changes with everything above.
 inline constexpr const char* kVersionEntry = "tutti_mpi_api_version";
-inline constexpr int kApiVersion = 5;
+inline constexpr int kApiVersion = 6;
 
 }  // namespace tutti::engine::mpi

@@ -14,6 +14,8 @@
 namespace tutti::engine {
 namespace {
 
+constexpr std::string_view kStoreSays = "the job's store says: ";
+
 class MpiEngine final : public Engine {
  public:
   MpiEngine(const MpiGroup& group, std::unique_ptr<SharedEngine> near, mpi::Communicator communicator)
@@ -49,7 +51,7 @@ class MpiEngine final : public Engine {
 
   Status run(const Call& call, Deadline deadline) override {
     if (auto error = broken()) {
-      return *error;
+      return named(*error, call, across_.sequence() + 1);
     }
     if (auto good = check_call(call, rank(), ranks()); !good) {
       return good;
@@ -58,6 +60,7 @@ class MpiEngine final : public Engine {
     auto status = across_.run(call, deadline);
     if (!status && status.error().code != Code::mismatch) {
       break_group(status.error());
+      return named(status.error(), call, across_.sequence());
     }
     return status;
   }
@@ -102,6 +105,15 @@ class MpiEngine final : public Engine {
     return broken();
   }
 
+  /// The store knows who is gone, but nothing of operations. Ranks of this host may have heard it for this one.
+  Error named(const Error& error, const Call& call, std::uint64_t sequence) const {
+    if (!error.message.starts_with(kStoreSays)) {
+      return error;
+    }
+    const Doing doing{.card = make_card(call), .sequence = sequence, .site = call.site};
+    return {error.code, fmt::format("{}: {}", doing.text(), error.message), error.rank};
+  }
+
   /// On this host, and on the others.
   void break_group(const Error& error) {
     wires_.hub.fail(error);
@@ -116,6 +128,9 @@ class MpiEngine final : public Engine {
   /// By the watch's thread. Whoever told it has told all.
   void hear(Error error, mpi::Watch::Source source) {
     heard_ = true;
+    if (source == mpi::Watch::Source::store) {
+      error.message.insert(0, kStoreSays);
+    }
     if (source == mpi::Watch::Source::store && error.rank) {
       const auto found = std::find_if(members_.all.begin(), members_.all.end(),
                                       [&](const mpi::Member& each) { return each.in_world == *error.rank; });
@@ -139,7 +154,9 @@ class MpiEngine final : public Engine {
   mpi::Watch watch_;  // goes first: it may call back
 };
 
-/// The group's own communicator, so that its messages meet no others.
+/// The group's own communicator, so that its messages meet no others. A rank makes one at a time, and ranks make theirs
+/// in the same order, so groups whose names have the same hash do not meet either. While it is made, this rank calls
+/// nothing else of MPI; nobody can wait for that, since all members have said before that they are here.
 Result<mpi::Communicator> make_communicator(const MpiGroup& group, Deadline deadline) {
   std::vector<int> addresses;
   for (const auto& member : group.members.all) {

@@ -58,16 +58,18 @@ MPI_Op op_of(Reducer reducer) {
 
 class PendingRequests final : public Requests {
  public:
+  explicit PendingRequests(std::size_t longest) : longest_(longest) {}
+
   int send(Communicator where, int to, int tag, const std::byte* data, std::size_t bytes,
            std::uint32_t number) override {
-    return in_parts(Kind::send, bytes, number, [&](std::size_t begin, int count, MPI_Request& request) {
+    return in_parts({Kind::send, bytes, number}, [&](std::size_t begin, int count, MPI_Request& request) {
       return MPI_Isend(data + begin, count, MPI_BYTE, to, tag, unwrap(where), &request);
     });
   }
 
   int send_until_taken(Communicator where, int to, int tag, const std::byte* data, std::size_t bytes,
                        std::uint32_t number) override {
-    return in_parts(Kind::send, bytes, number, [&](std::size_t begin, int count, MPI_Request& request) {
+    return in_parts({Kind::send, bytes, number}, [&](std::size_t begin, int count, MPI_Request& request) {
       return MPI_Issend(data + begin, count, MPI_BYTE, to, tag, unwrap(where), &request);
     });
   }
@@ -75,7 +77,7 @@ class PendingRequests final : public Requests {
   int receive(Communicator where, int from, int tag, std::byte* data, std::size_t bytes,
               std::uint32_t number) override {
     const int source = from == kAnySource ? MPI_ANY_SOURCE : from;
-    return in_parts(Kind::receive, bytes, number, [&](std::size_t begin, int count, MPI_Request& request) {
+    return in_parts({Kind::receive, bytes, number}, [&](std::size_t begin, int count, MPI_Request& request) {
       return MPI_Irecv(data + begin, count, MPI_BYTE, source, tag, unwrap(where), &request);
     });
   }
@@ -86,14 +88,15 @@ class PendingRequests final : public Requests {
     int size = 0;
     MPI_Type_size(type, &size);
     const auto width = static_cast<std::size_t>(size);
-    return in_parts(Kind::collective, count * width, number, [&](std::size_t begin, int bytes, MPI_Request& request) {
+    const Whole whole{Kind::collective, count * width, number, width};
+    return in_parts(whole, [&](std::size_t begin, int bytes, MPI_Request& request) {
       const void* from = in == out ? MPI_IN_PLACE : static_cast<const void*>(in + begin);
       return MPI_Iallreduce(from, out + begin, bytes / size, type, op_of(reducer), unwrap(where), &request);
     });
   }
 
   int broadcast(Communicator where, std::byte* data, std::size_t bytes, int root, std::uint32_t number) override {
-    return in_parts(Kind::collective, bytes, number, [&](std::size_t begin, int count, MPI_Request& request) {
+    return in_parts({Kind::collective, bytes, number}, [&](std::size_t begin, int count, MPI_Request& request) {
       return MPI_Ibcast(data + begin, count, MPI_BYTE, root, unwrap(where), &request);
     });
   }
@@ -192,18 +195,26 @@ class PendingRequests final : public Requests {
     return error;
   }
 
+  struct Whole {
+    Kind kind;
+    std::size_t bytes;
+    std::uint32_t number;
+    std::size_t unit = 1;  ///< bytes that stay together
+  };
+
   template <class Begin>
-  int in_parts(Kind kind, std::size_t bytes, std::uint32_t number, Begin&& begin) {
+  int in_parts(const Whole& whole, Begin&& begin) {
+    const auto longest = longest_ / whole.unit * whole.unit;
     std::size_t at = 0;
     do {
-      const auto part = std::min(kLongest, bytes - at);
-      const int error =
-          keep(kind, number, [&](MPI_Request& request) { return begin(at, static_cast<int>(part), request); });
+      const auto part = std::min(longest, whole.bytes - at);
+      const int error = keep(whole.kind, whole.number,
+                             [&](MPI_Request& request) { return begin(at, static_cast<int>(part), request); });
       if (error != MPI_SUCCESS) {
         return error;
       }
       at += part;
-    } while (at < bytes);
+    } while (at < whole.bytes);
     return MPI_SUCCESS;
   }
 
@@ -243,6 +254,7 @@ class PendingRequests final : public Requests {
     entries_.resize(kept);
   }
 
+  const std::size_t longest_;
   std::vector<MPI_Request> requests_;
   std::vector<Entry> entries_;
   std::vector<std::pair<std::uint32_t, std::size_t>> arrived_;  // bytes of those that are not over, by number
@@ -359,7 +371,9 @@ class ThisApi final : public Api {
     return MPI_Bcast(data, static_cast<int>(bytes), MPI_BYTE, root, unwrap(where));
   }
 
-  std::unique_ptr<Requests> make_requests() override { return std::make_unique<PendingRequests>(); }
+  std::unique_ptr<Requests> make_requests(std::size_t longest) override {
+    return std::make_unique<PendingRequests>(longest);
+  }
 
   void progress(Communicator any) override {
     int found = 0;

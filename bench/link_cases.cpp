@@ -122,6 +122,7 @@ tutti::plan::Network guess_network(const Ranks& ranks, int cores_of_host) {
                         .sum = 2.5e10,
                         .combine_seconds = 2e-8,
                         .step_seconds = 2e-8,
+                        .switch_seconds = 1e-6,
                         .memory = 6e10};
   network.processors.caches = {{.bytes = 2.0 * kMi, .seconds_per_byte = 2e-11},
                                {.bytes = 100.0 * kMi, .seconds_per_byte = 5e-11, .shared = true}};

@@ -16,8 +16,9 @@ using Numbers = std::vector<double>;
 /// All that may move.
 std::vector<double*> figures_of(Network& network) {
   auto& processors = network.processors;
-  std::vector<double*> all{&processors.copy,         &processors.reduce, &processors.sum, &processors.combine_seconds,
-                           &processors.step_seconds, &processors.memory};
+  std::vector<double*> all{
+      &processors.copy,         &processors.reduce, &processors.sum,           &processors.combine_seconds,
+      &processors.step_seconds, &processors.memory, &processors.switch_seconds};
   for (auto& cache : processors.caches) {
     all.insert(all.end(), {&cache.bytes, &cache.seconds_per_byte});
   }

@@ -65,8 +65,8 @@ Status check(const Network& network, int ranks) {
   }
   const auto& processors = network.processors;
   if (processors.cores < 0 || !is_amount(processors.copy) || !is_amount(processors.reduce) ||
-      !is_amount(processors.combine_seconds) || !is_amount(processors.step_seconds) || !is_amount(processors.sum) ||
-      !is_amount(processors.memory)) {
+      !is_amount(processors.combine_seconds) || !is_amount(processors.step_seconds) ||
+      !is_amount(processors.switch_seconds) || !is_amount(processors.sum) || !is_amount(processors.memory)) {
     return wrong(network, "processors: times, speeds and cores are not negative, and finite");
   }
   double bytes = 0;
@@ -135,7 +135,8 @@ Network without_caches(Network network, double footprint, std::int64_t ranks_of_
   slow_down(processors.copy, 2);
   slow_down(processors.reduce, 1);
   slow_down(processors.sum, 2);
-  for (auto* seconds : {&processors.combine_seconds, &processors.step_seconds, &network.levels[0].latency}) {
+  for (auto* seconds : {&processors.combine_seconds, &processors.step_seconds, &processors.switch_seconds,
+                        &network.levels[0].latency}) {
     *seconds *= factor;
   }
   for (auto& level : network.levels) {
@@ -214,6 +215,7 @@ double Fabric::meeting(std::size_t levels) const {
     if (members > 1) {
       const auto& cost = network_.levels[i].meeting;
       seconds += cost.seconds + static_cast<double>(members) * cost.seconds_per_member;
+      seconds += i == 0 && network_.processors.turns(members) > 1 ? network_.processors.switch_seconds : 0;
     }
     below = spans_[i];
   }

@@ -95,6 +95,7 @@ struct Processors {
   double sum = 0;              ///< bytes per second of a sum that it begins and writes, however many are added to it
   double combine_seconds = 0;  ///< to begin a copy or an addition
   double step_seconds = 0;     ///< for each step of a plan, whatever it does, also when that is nothing
+  double switch_seconds = 0;   ///< until a rank that waited has its core again, where ranks outnumber cores
   /// Bytes per second that all ranks of a host copy and add together; with caches, of those that are in none of them.
   /// 0: no limit.
   double memory = 0;
@@ -102,6 +103,10 @@ struct Processors {
   /// In order of ranks; between two the factor follows the logarithm of the ranks, before and after them it stays.
   std::vector<Crowding> crowding = {};
   std::string source = {};
+
+  /// How many share a core when so many are at work. Those of two cores do not help out a third of their ranks' time:
+  /// three take as long as four.
+  std::int64_t turns(std::int64_t ranks_of_host) const { return cores > 0 ? (ranks_of_host + cores - 1) / cores : 1; }
 };
 
 /// A link that is slower than others of its kind.

@@ -188,6 +188,7 @@ Processors read_processors(const Json& json, std::string* wrong) {
   processors.sum = reader.number("sum_gb_per_s", kGiga);
   processors.combine_seconds = reader.number("combine_us", kMicro);
   processors.step_seconds = reader.number("step_us", kMicro);
+  processors.switch_seconds = reader.number("switch_us", kMicro);
   processors.memory = reader.number("memory_gb_per_s", kGiga);
   if (const auto* caches = reader.array("caches")) {
     for (std::size_t i = 0; i < caches->size(); ++i) {
@@ -341,6 +342,7 @@ std::string to_json(const Network& network) {
   set_unless_zero(host, "sum_gb_per_s", processors.sum / kGiga);
   set_unless_zero(host, "combine_us", processors.combine_seconds / kMicro);
   set_unless_zero(host, "step_us", processors.step_seconds / kMicro);
+  set_unless_zero(host, "switch_us", processors.switch_seconds / kMicro);
   set_unless_zero(host, "memory_gb_per_s", processors.memory / kGiga);
   for (const auto& cache : processors.caches) {
     auto& json_of = host["caches"].emplace_back(Json{{"bytes", cache.bytes}});

@@ -112,6 +112,7 @@ TEST(Network, JsonGoesThereAndBack) {
   network.processors.cores = 3;
   network.processors.sum = 25e9;
   network.processors.step_seconds = 4e-8;
+  network.processors.switch_seconds = 6e-7;
   network.processors.caches = {{.bytes = 1024, .seconds_per_byte = 0.25e-9},
                                {.bytes = 4096, .seconds_per_byte = 0.5e-9, .shared = true}};
   network.processors.crowding = {{2, 1}, {8, 1.5}};
@@ -133,6 +134,7 @@ TEST(Network, JsonGoesThereAndBack) {
   EXPECT_EQ(again.value().levels[0].ring.host_bytes, 65536);
   EXPECT_DOUBLE_EQ(again.value().levels[2].meeting.seconds_per_member, 2e-6);
   EXPECT_DOUBLE_EQ(again.value().processors.step_seconds, 4e-8);
+  EXPECT_DOUBLE_EQ(again.value().processors.switch_seconds, 6e-7);
   EXPECT_EQ(again.value().slow[0].level, 1);
 }
 

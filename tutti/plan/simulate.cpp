@@ -78,12 +78,13 @@ std::vector<Resource> Simulation::resources_of(const Fabric& fabric) {
     const auto shared = processors.caches.empty() ? Resource::Shared::evenly : Resource::Shared::fully;
     resources.resize(resources.size() + fabric.hosts(), {.capacity = processors.memory, .shared = shared});
   }
-  const bool outnumbered = processors.cores > 0 && processors.cores < fabric.ranks_of_host();
+  const bool outnumbered = processors.turns(fabric.ranks_of_host()) > 1;
+  switch_ = outnumbered ? processors.switch_seconds : 0;
   if (outnumbered || !processors.crowding.empty()) {
     std::vector<double> crowding{1};
     for (std::int64_t ranks = 1; ranks <= fabric.ranks_of_host(); ++ranks) {
-      const auto count = static_cast<double>(ranks);
-      crowding.push_back(crowding_at(processors, count) * (outnumbered ? std::max(1.0, count / processors.cores) : 1));
+      crowding.push_back(crowding_at(processors, static_cast<double>(ranks)) *
+                         static_cast<double>(processors.turns(ranks)));
     }
     first_crowd_ = static_cast<std::uint32_t>(resources.size());
     resources.resize(resources.size() + fabric.hosts(), {.crowding = crowding});
@@ -178,7 +179,9 @@ void Simulation::start_message(std::uint32_t event) {
 
 void Simulation::enqueue(std::uint32_t event) {
   if (queues_.ask(steps_[event].rank, event, steps_[event].step->kind == Step::Kind::combine)) {
+    woken_ = activities_.now() > 0;
     start_work(event);
+    woken_ = false;
   }
 }
 
@@ -238,7 +241,8 @@ void Simulation::start_work(Begun begun, const Work& work) {
   if (first_crowd_ != kNone) {
     uses[count++] = first_crowd_ + host;
   }
-  start(begun, work.seconds, work.seconds > 0 ? work.copied / work.seconds : 0, std::span(uses).first(count));
+  start(begun, work.seconds + (woken_ ? switch_ : 0), work.seconds > 0 ? work.copied / work.seconds : 0,
+        std::span(uses).first(count));
 }
 
 void Simulation::start(Begun begun, double seconds, double demand, std::span<const std::uint32_t> uses) {

@@ -172,6 +172,8 @@ TEST(Simulate, RanksShareCoresAndMemory) {
   network.processors.crowding = {{1, 1}, {4, 1.25}};
   EXPECT_DOUBLE_EQ(simulate(plan, 1000, network).value().seconds, 2.5e-6);
   network.processors.crowding.clear();
+  network.processors.cores = 3;  // one of them has two ranks
+  EXPECT_DOUBLE_EQ(simulate(plan, 1000, network).value().seconds, 2e-6);
   network.processors.cores = 4;
   network.processors.memory = 1e9;
   EXPECT_DOUBLE_EQ(simulate(plan, 1000, network).value().seconds, 4e-6);
@@ -198,6 +200,17 @@ TEST(Simulate, WhatIsLongerThanARingGoesInPortions) {
   shared.levels[0].ring.host_bytes = 4096;
   EXPECT_NEAR(of({.op = Op::broadcast, .algorithm = Algorithm::tree, .ranks = 2}, 1000, shared).seconds, 4.5e-6, 1e-14);
   EXPECT_EQ(Fabric(shared, 3).network().levels[0].ring.bytes, 256U);
+}
+
+TEST(Simulate, WhereRanksOutnumberCoresWhoWaitedHasItsCoreLater) {
+  const Request request{.op = Op::broadcast, .algorithm = Algorithm::binomial, .ranks = 2};
+  auto network = ringed(1000);
+  network.processors.switch_seconds = 4e-6;
+  network.processors.cores = 2;
+  const auto apart = of(request, 1000, network).seconds;
+  network.processors.cores = 1;
+  // Once to meet, once when the message has come.
+  EXPECT_NEAR(of(request, 1000, network).seconds, apart + 8e-6, 1e-14);
 }
 
 TEST(Simulate, AMessageCostsOnceHoweverManyPortionsItHas) {

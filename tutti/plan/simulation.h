@@ -146,6 +146,8 @@ class Simulation {
   WorkQueues queues_;
   std::uint32_t first_memory_ = kNone;
   std::uint32_t first_crowd_ = kNone;
+  double switch_ = 0;   // seconds until a rank that waited has its core again
+  bool woken_ = false;  // the one whose work begins now waited for it
   Activities activities_;
   std::vector<Begun> begun_;  // by the number of its activity
   std::vector<Ring> rings_;

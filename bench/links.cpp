@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <initializer_list>
 #include <string_view>
+#include <thread>
 
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
@@ -169,14 +170,22 @@ int links_main(int count, char** words) {
   const auto world = tutti::init();
   at::set_num_threads(1);
   const auto recording = record(world, options);
+  // Rank 0 may now compute for minutes. Who left a job of MPI's meanwhile would wait for it in MPI_Finalize, in vain;
+  // and rank 0 serves the store, so that it leaves last.
   constexpr const char* kOver = "bench/links/over";
+  constexpr const char* kHeard = "bench/links/heard";
+  const auto store = world.store();
   if (world.rank() != tutti::Rank{0}) {
-    // Rank 0 may now compute for minutes. Who left a job of MPI's meanwhile would wait for it in MPI_Finalize, in vain.
-    world.store()->wait({kOver}, std::chrono::minutes(30));
+    store->wait({kOver}, std::chrono::minutes(30));
+    store->add(kHeard, 1);
     return 0;
   }
   const int code = use(recording, options);
-  world.store()->set(kOver, std::string("yes"));
+  store->set(kOver, std::string("yes"));
+  const auto until = tutti::Deadline::after(std::chrono::seconds(10));
+  while (store->add(kHeard, 0) < world.size() - 1 && !until.expired()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
   return code;
 }
 

@@ -2,6 +2,7 @@
 // same.
 
 #include <array>
+#include <bit>
 #include <random>
 #include <vector>
 
@@ -21,34 +22,70 @@ constexpr std::size_t kAddends = 8;
 constexpr std::size_t kInputs = 10'007;
 
 using kernels::hard::Inputs;
+/// By addend, the rank that has it.
+using Owners = std::array<int, kAddends>;
 
-/// The sum of those that `owner` gives to one rank.
-std::vector<std::byte> part_of(const Inputs& inputs, DType dtype, const std::array<int, kAddends>& owner, int rank) {
+/// The sum of those that one rank has.
+std::vector<std::byte> part_of(const Inputs& inputs, DType dtype, const Owners& owner, int rank) {
   std::vector<std::byte> sums(inputs.accumulator_bytes());
   const auto addends = inputs.pointers();
   for (std::size_t i = 0; i < kAddends; ++i) {
     if (owner[i] == rank) {
-      kernels::accumulate(dtype, {&addends[i], 1}, sums.data(), kInputs);
+      kernels::accumulate(dtype, {&addends[i], 1}, sums.data(), inputs.count());
     }
   }
   return sums;
 }
 
-void check_plan(const Inputs& inputs, DType dtype, int ranks, const plan::Choice& choice,
-                const std::array<int, kAddends>& owner) {
+/// Adds up what ranks have, and rounds it.
+std::vector<std::byte> all_reduced(Engine& engine, const Inputs& inputs, DType dtype, const Owners& owner) {
+  auto sums = part_of(inputs, dtype, owner, to_int(engine.rank()));
+  Call call{.op = Op::all_reduce, .dtype = kernels::accumulator_of(dtype)};
+  call.in = {bytes_of(sums)};
+  call.out = {writable(sums)};
+  const auto status = engine.run(call, soon());
+  EXPECT_TRUE(status.ok()) << status.error().message;
+  std::vector<std::byte> rounded(inputs.count() * kernels::size_of(dtype));
+  auto* const out = rounded.data();
+  kernels::round_accumulators(dtype, sums.data(), {&out, 1}, inputs.count());
+  return rounded;
+}
+
+/// All ways to cut the addends, in their order, into one run for each rank.
+std::vector<Owners> divisions(int ranks) {
+  std::vector<Owners> all;
+  for (unsigned cuts = 0; cuts < 1U << (kAddends - 1); ++cuts) {
+    if (std::popcount(cuts) == ranks - 1) {
+      auto& owner = all.emplace_back();
+      for (std::size_t i = 1; i < kAddends; ++i) {
+        owner[i] = owner[i - 1] + static_cast<int>(cuts >> (i - 1) & 1U);
+      }
+    }
+  }
+  return all;
+}
+
+/// Everything that an all_reduce on one host can be run by, in some numbers of chunks.
+std::vector<OpChoices> all_ways() {
+  std::vector<OpChoices> ways{{}};
+  for (const char* name : {"at_once", "in_slices", "in_slices/1Ki"}) {
+    ways.emplace_back(plan::Choice::parse(name).value());
+  }
+  for (const auto algorithm : plan::algorithms_for(plan::Op::all_reduce)) {
+    for (const unsigned chunks : {1U, 2U, 5U}) {
+      if (algorithm != plan::Algorithm::hybrid) {
+        ways.emplace_back(plan::Choice{.algorithm = algorithm, .chunks = chunks});
+      }
+    }
+  }
+  return ways;
+}
+
+void check_plan(const Inputs& inputs, DType dtype, int ranks, const plan::Choice& choice, const Owners& owner) {
   const auto expected = inputs.at_once(ReduceOp::reproducible_sum);
   run_engines(Kind::threads, ranks, [&](Engine& engine) {
     ASSERT_TRUE(engine.choose(Op::all_reduce, choice).ok());
-    auto sums = part_of(inputs, dtype, owner, to_int(engine.rank()));
-    Call call{.op = Op::all_reduce, .dtype = kernels::accumulator_of(dtype)};
-    call.in = {bytes_of(sums)};
-    call.out = {writable(sums)};
-    const auto status = engine.run(call, soon());
-    ASSERT_TRUE(status.ok()) << status.error().message;
-    std::vector<std::byte> rounded(expected.size());
-    auto* const out = rounded.data();
-    kernels::round_accumulators(dtype, sums.data(), {&out, 1}, kInputs);
-    EXPECT_EQ(rounded, expected) << choice.text() << ", " << ranks << " ranks";
+    EXPECT_EQ(all_reduced(engine, inputs, dtype, owner), expected) << choice.text() << ", " << ranks << " ranks";
   });
 }
 
@@ -63,13 +100,33 @@ TEST_P(ReproduciblePlans, HoweverAddendsAreDivided) {
         continue;  // of ranks on several hosts
       }
       for (const unsigned chunks : {1U, 3U}) {
-        std::array<int, kAddends> owner{};
+        Owners owner{};
         for (auto& each : owner) {
           each = static_cast<int>(random() % static_cast<unsigned>(ranks));  // some ranks may have nothing to add
         }
         check_plan(inputs, GetParam(), ranks, {.algorithm = algorithm, .chunks = chunks}, owner);
       }
     }
+  }
+}
+
+/// Fewer inputs than elsewhere: there are 128 divisions, and two dozen ways for each.
+TEST_P(ReproduciblePlans, EveryDivisionByEveryWay) {
+  constexpr std::size_t kFewInputs = 331;
+  const Inputs inputs(GetParam(), kAddends, kFewInputs);
+  const auto expected = inputs.at_once(ReduceOp::reproducible_sum);
+  const auto ways = all_ways();
+  for (int ranks = 1; ranks <= static_cast<int>(kAddends); ++ranks) {
+    const auto owners = divisions(ranks);
+    run_engines(Kind::threads, ranks, [&](Engine& engine) {
+      for (const auto& way : ways) {
+        ASSERT_TRUE(engine.choose(Op::all_reduce, way).ok());
+        for (const auto& owner : owners) {
+          ASSERT_EQ(all_reduced(engine, inputs, GetParam(), owner), expected)
+              << way.ordinary.text() << ", " << ranks << " ranks";
+        }
+      }
+    });
   }
 }
 

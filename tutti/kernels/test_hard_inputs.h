@@ -118,6 +118,7 @@ class Inputs {
     return out;
   }
 
+  std::size_t count() const { return count_; }
   std::size_t accumulator_bytes() const { return count_ * size_of(accumulator_of(dtype_)); }
 
  private:

@@ -3,12 +3,13 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <nlohmann/json.hpp>
 
 #include "cli/parse.h"
+#include "cli/plan_check_command.h"
 #include "cli/plan_cost_command.h"
 #include "cli/plan_typed.h"
 #include "tutti/plan/picture.h"
+#include "tutti/plan/plan_json.h"
 #include "tutti/plan/prove.h"
 #include "tutti/plan/traffic.h"
 
@@ -16,38 +17,6 @@ namespace tutti::cli {
 namespace {
 
 using plan::Request;
-
-constexpr int kFlawFound = 1;
-
-nlohmann::json to_json(plan::Span span) {
-  return {{"buffer", to_string(span.buffer)}, {"begin", span.begin}, {"count", span.count}};
-}
-
-nlohmann::json to_json(const Request& request, const plan::Plan& made) {
-  auto ranks = nlohmann::json::array();
-  for (const auto& program : made.programs) {
-    auto steps = nlohmann::json::array();
-    for (const auto& step : program.steps) {
-      nlohmann::json one{{"span", to_json(step.span)}, {"after", program.after_of(step)}};
-      if (step.kind == plan::Step::Kind::combine) {
-        one["kind"] = "combine";
-        one["sources"] = nlohmann::json::array();
-        for (const auto& source : program.sources_of(step)) {
-          one["sources"].push_back(to_json(source));
-        }
-      } else {
-        one["kind"] = step.kind == plan::Step::Kind::send ? "send" : "receive";
-        one["peer"] = to_int(step.peer);
-      }
-      steps.push_back(std::move(one));
-    }
-    ranks.push_back({{"scratch_pieces", program.scratch_pieces}, {"steps", std::move(steps)}});
-  }
-  return {{"op", to_string(request.op)},
-          {"algorithm", to_string(request.algorithm)},
-          {"pieces", made.shape.pieces},
-          {"ranks", std::move(ranks)}};
-}
 
 void print_plan(const Request& request, const plan::Plan& made) {
   const auto traffic = plan::count_traffic(made);
@@ -80,11 +49,11 @@ int show(const TypedPlan& typed) {
   if (!typed.svg.empty() && requests.value().size() > 1) {
     return complain("tutti plan show", "--svg: name one algorithm");
   }
-  auto all = nlohmann::json::array();
+  std::vector<plan::NamedPlan> all;
   for (const auto& request : requests.value()) {
     const auto made = plan::build(request).value();
     if (typed.choice.json) {
-      all.push_back(to_json(request, made));
+      all.push_back({std::string(to_string(request.algorithm)), made});
     } else {
       print_plan(request, made);
     }
@@ -92,56 +61,11 @@ int show(const TypedPlan& typed) {
       if (auto written = write_file(typed.svg, plan::draw(made)); !written) {
         return complain("tutti plan show", written.error().message);
       }
+      fmt::print(typed.choice.json ? stderr : stdout, "{}drawn in {}\n", typed.choice.json ? "" : "\n", typed.svg);
     }
   }
   if (typed.choice.json) {
-    fmt::print("{}\n", all.dump());
-  }
-  return 0;
-}
-
-int check(const TypedPlan& typed) {
-  const auto range = parse_range(typed.ranks);
-  if (!range) {
-    return complain("tutti plan check", range.error().message);
-  }
-  std::vector<std::string> ops{typed.choice.op};
-  if (typed.choice.op == "all") {
-    ops = {"all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce", "all_to_all", "gather", "scatter"};
-  }
-  auto all = nlohmann::json::array();
-  int proved = 0;
-  for (const auto& op : ops) {
-    for (int ranks = range.value().first; ranks <= range.value().second; ++ranks) {
-      auto one = typed;
-      one.choice.op = op;
-      const auto requests = requests_of(one, ranks);
-      if (!requests) {
-        return complain("tutti plan check", requests.error().message);
-      }
-      for (const auto& request : requests.value()) {
-        const auto made = plan::build(request).value();
-        const auto flaw = plan::prove(made);
-        all.push_back({{"op", op}, {"algorithm", to_string(request.algorithm)}, {"ranks", ranks}, {"proved", !flaw}});
-        if (flaw) {
-          if (!typed.svg.empty()) {
-            (void)write_file(typed.svg, plan::draw(made, &*flaw));
-          }
-          fmt::print(stderr, "tutti plan check: {} {}, {} ranks: {}: {}\n", to_string(request.algorithm), op, ranks,
-                     to_string(flaw->kind), flaw->sentence);
-          return kFlawFound;
-        }
-        ++proved;
-      }
-    }
-  }
-  if (typed.choice.json) {
-    fmt::print("{}\n", all.dump());
-  } else {
-    fmt::print(
-        "{} plans proved: each contribution once, no unordered access, no deadlock without buffers, the same bits "
-        "on every rank\n",
-        proved);
+    fmt::print("{}\n", plan::to_json(all));
   }
   return 0;
 }
@@ -157,7 +81,7 @@ int plan_command(const std::vector<std::string>& arguments) {
       app.add_subcommand("cost", "Price plans on a network that need not be here: time, and what it goes to");
   const auto cost = declare_plan_cost(*cost_app);
   declare(*show_app, typed);
-  declare(*check_app, typed);
+  const auto check = declare_plan_check(*check_app);
   app.require_subcommand(1);
   app.footer(
       "Examples:\n"
@@ -165,6 +89,7 @@ int plan_command(const std::vector<std::string>& arguments) {
       "  tutti plan show double_tree -n 8 --svg tree.svg   the same as a picture\n"
       "  tutti plan show hybrid -n 8 --hosts 4,4 --outer ring --leaders 2\n"
       "  tutti plan check all --op all -n 2..64            prove every plan that there is\n"
+      "  tutti plan check --from plan.json                 prove a plan that somebody else wrote\n"
       "  tutti plan cost --ranks 16384 --topology clusters/fat-tree.json --bytes 25Mi\n"
       "\n"
       "Exit code: 0; 1 when a plan has a flaw; 2 when the command cannot be understood.");
@@ -174,7 +99,7 @@ int plan_command(const std::vector<std::string>& arguments) {
   if (cost_app->parsed()) {
     return cost();
   }
-  return show_app->parsed() ? show(typed) : check(typed);
+  return show_app->parsed() ? show(typed) : check();
 }
 
 }  // namespace tutti::cli

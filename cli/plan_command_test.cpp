@@ -52,6 +52,7 @@ TEST(PlanCommand, ProvesRangesOfRanks) {
   const auto said = plan({"check", "all", "--op", "all", "-n", "2..9"});
   EXPECT_EQ(said.code, 0);
   EXPECT_THAT(said.out, HasSubstr("200 plans proved"));
+  EXPECT_THAT(plan({"check", "all", "--op", "all", "-n", "2..5", "--chunks", "3"}).out, HasSubstr("100 plans proved"));
   EXPECT_THAT(plan({"check", "hybrid", "-n", "7", "--hosts", "3,2,2", "--leaders", "2"}).out, HasSubstr("1 plans"));
 }
 
@@ -63,6 +64,8 @@ TEST(PlanCommand, RefusesWithASentence) {
            {{"show", "ring", "-n", "2..3"}, "--ranks: one number"},
            {{"check", "ring", "-n", "5..3"}, "--ranks 5..3"},
            {{"show", "ring", "--op", "gather"}, "no ring for gather"},
+           {{"show", "bruck", "--op", "all_to_all", "--chunks", "2"},
+            "bruck for all_to_all is not divided into chunks"},
            {{"show", "hybrid", "-n", "4", "--hosts", "2,1"}, "that is 3 ranks, and there are 4"},
            {{"show", "hybrid", "-n", "4", "--hosts", "2,,2"}, "ranks of each host, e.g. 4,4"},
            {{"show", "tree", "--op", "reduce", "--root", "4"}, "root 4 of 4 ranks"},

@@ -25,7 +25,7 @@ using plan::Request;
 constexpr auto kCommand = "tutti plan cost";
 
 struct Typed {
-  PlanChoice choice{.chunks = 0, .outer = {}};  // nothing: the best of several
+  PlanChoice choice{.chunks = 0, .outer = {}, .leaders = 0};  // nothing: the best of several
   int ranks = 16;
   std::string topology;
   std::string bytes = "25Mi";
@@ -54,7 +54,7 @@ Status complete_hybrid(const Typed& typed, const plan::Network& network, Request
       return outer.error();
     }
     request.outer = outer.value();
-    request.leaders = typed.choice.leaders;
+    request.leaders = std::max(typed.choice.leaders, 1U);
     request.hosts = plan::hosts_of(plan::Fabric(network, request.ranks));
   }
   return {};
@@ -73,6 +73,7 @@ Result<std::vector<Request>> requests_of(const Typed& typed, const plan::Network
   std::vector<Request> requests;
   for (const auto algorithm : algorithms.value()) {
     requests.push_back({.op = op.value(), .algorithm = algorithm, .ranks = typed.ranks});
+    requests.back().chunks = std::max(chunks_for(typed.choice, algorithm, op.value()), 1U);
     if (auto good = complete_hybrid(typed, network, requests.back()); !good) {
       return good.error();
     }
@@ -127,6 +128,7 @@ Result<Asked> understand(const Typed& typed) {
     return requests.error();
   }
   Asked asked{std::move(network).value(), std::move(requests).value(), bytes.value(), {}};
+  asked.options.leaders = typed.choice.leaders;
   if (typed.choice.chunks > 0) {
     asked.options.chunks = {typed.choice.chunks};
   }
@@ -231,8 +233,9 @@ std::function<int()> declare_plan_cost(CLI::App& app) {
   app.add_option("--bytes", typed->bytes, "Of a block: what one rank contributes or gets; Ki, Mi, Gi (25Mi)");
   app.add_option("--chunks", typed->choice.chunks,
                  "Into how many parts what moves at once is divided (the best of several)");
-  app.add_option("--outer", typed->choice.outer, "Of hybrid, between hosts, with --leaders (the best of several)");
-  app.add_option("--leaders", typed->choice.leaders, "Of hybrid with --outer: ranks of a host that talk to others (1)");
+  app.add_option("--outer", typed->choice.outer, "Of hybrid, between hosts (the best of several)");
+  app.add_option("--leaders", typed->choice.leaders,
+                 "Of hybrid: ranks of a host that talk to others (1 with --outer, else the better of 1 and all)");
   app.add_option("--plot", typed->plot, "Write a picture to this SVG: which is quickest by size and number of ranks");
   app.footer(
       "Example:\n"

@@ -82,6 +82,9 @@ TEST(PlanCostCommand, OtherOperationsAndHybrids) {
   const auto hybrid = cost({"--algorithm", "hybrid", "--outer", "ring", "--leaders", "2", "-n", "9", "--ranks-of-host",
                             "3", "--topology", cluster("fat-tree.json")});
   EXPECT_THAT(hybrid.out, HasSubstr("hybrid, 2 leaders, ring"));
+  const auto leaders = cost({"--algorithm", "hybrid", "--leaders", "2", "-n", "12", "--ranks-of-host", "3",
+                             "--topology", cluster("fat-tree.json")});
+  EXPECT_THAT(leaders.out, HasSubstr("hybrid, 2 leaders, "));
 }
 
 TEST(PlanCostCommand, DrawsIntoAFile) {
@@ -127,7 +130,11 @@ TEST(PlanCostCommand, RefusesWithASentence) {
            {{"--topology", fat, "--op", "sum"}, "no operation 'sum'"},
            {{"--topology", fat, "--algorithm", "rong"}, "no algorithm 'rong'"},
            {{"--topology", fat, "--algorithm", "ring", "--op", "gather"}, "no ring for gather"},
-           {{"--topology", fat, "--algorithm", "hybrid", "--outer", "bruck"}, "bruck is no all_reduce between hosts"},
+           {{"--topology", fat, "--algorithm", "bruck", "--op", "all_to_all", "--chunks", "2"},
+            "not divided into chunks"},
+           {{"--topology", fat, "--algorithm", "hybrid", "--leaders", "9"},
+            "9 leaders, but the smallest host has 8 ranks"},
+           {{"--topology", fat, "--algorithm", "hybrid", "--outer", "bruck"}, "one_shot, direct, not bruck"},
            {{"--topology", fat, "--plot", "/nowhere/at/all.svg", "-n", "2"}, "cannot write /nowhere/at/all.svg"}}) {
     const auto said = cost(arguments);
     EXPECT_EQ(said.code, 2);

@@ -58,6 +58,10 @@ void declare_choice(CLI::App& app, PlanChoice& choice) {
   app.add_flag("--json", choice.json, "Print JSON");
 }
 
+unsigned chunks_for(const PlanChoice& choice, Algorithm algorithm, plan::Op op) {
+  return choice.algorithm == "all" && choice.chunks > 1 && !plan::takes_chunks(algorithm, op) ? 1 : choice.chunks;
+}
+
 Result<std::vector<Algorithm>> chosen_algorithms(const PlanChoice& choice, std::vector<Algorithm> all) {
   if (choice.algorithm == "all") {
     return all;
@@ -70,9 +74,9 @@ Result<std::vector<Algorithm>> chosen_algorithms(const PlanChoice& choice, std::
 }
 
 void declare(CLI::App& app, TypedPlan& typed) {
-  app.add_option("algorithm", typed.choice.algorithm, "ring, tree, double_tree, recursive_doubling, ...");
+  app.add_option("algorithm", typed.choice.algorithm, "ring, tree, double_tree, recursive_doubling, ... or all (all)");
   declare_choice(app, typed.choice);
-  app.add_option("-n,--ranks", typed.ranks, "Number of ranks (4); for check, also a range such as 2..64");
+  app.add_option("-n,--ranks", typed.ranks, "Number of ranks (4)");
   app.add_option("--root", typed.root, "Of broadcast, reduce, gather and scatter (0)");
   app.add_option("--chunks", typed.choice.chunks, "Into how many parts what moves at once is divided (1)");
   app.add_option("--hosts", typed.hosts, "Of hybrid: ranks of each host, e.g. 4,4 (two hosts)");
@@ -115,7 +119,7 @@ Result<std::vector<Request>> requests_of(const TypedPlan& typed, int ranks) {
                         .algorithm = algorithm,
                         .ranks = ranks,
                         .root = Rank{plan::has_root(op.value()) ? typed.root : 0},
-                        .chunks = typed.choice.chunks,
+                        .chunks = chunks_for(typed.choice, algorithm, op.value()),
                         .hosts = hosts.value(),
                         .inner = inner.value(),
                         .outer = outer.value(),

@@ -27,6 +27,9 @@ struct PlanChoice {
 /// Declares the options that mean the same everywhere: --op, --inner, --json.
 void declare_choice(CLI::App& app, PlanChoice& choice);
 
+/// How many for that one: of all, those that take none have one.
+unsigned chunks_for(const PlanChoice& choice, plan::Algorithm algorithm, plan::Op op);
+
 /// The one that was typed, or `all`.
 Result<std::vector<plan::Algorithm>> chosen_algorithms(const PlanChoice& choice, std::vector<plan::Algorithm> all);
 

@@ -30,7 +30,7 @@ namespace {
 namespace fs = std::filesystem;
 using train::Config;
 
-constexpr int kMostRanks = 16;
+constexpr int kMostUnasked = 16;
 constexpr int kMostInMesh = 1024;
 
 Error bad(std::string sentence) { return {Code::invalid_argument, std::move(sentence)}; }
@@ -247,7 +247,7 @@ int choose_ranks(const Config& config, int cores) {
       }
     }
   }
-  const auto most = std::clamp(cores, 1, kMostRanks);
+  const auto most = std::clamp(cores, 1, kMostUnasked);
   for (int ranks = most; ranks > 1; --ranks) {
     if (train::settle(config, ranks)) {
       return ranks;

@@ -123,7 +123,8 @@ PlanRunner runner_of(const Request& request, Rank rank) {
 }
 
 Request some_request(plan::Op op, Algorithm algorithm, int ranks) {
-  Request request{.op = op, .algorithm = algorithm, .ranks = ranks, .root = Rank{ranks / 2}, .chunks = 2};
+  Request request{.op = op, .algorithm = algorithm, .ranks = ranks, .root = Rank{ranks / 2}};
+  request.chunks = plan::takes_chunks(algorithm, op) ? 2 : 1;
   request.hosts.resize(static_cast<std::size_t>((ranks + 1) / 2));
   for (int rank = 0; rank < ranks; ++rank) {
     request.hosts[static_cast<std::size_t>(rank / 2)].push_back(Rank{rank});

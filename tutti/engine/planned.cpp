@@ -44,16 +44,10 @@ void Planned::set_hosts(std::vector<std::vector<Rank>> hosts) {
 }
 
 plan::Request Planned::request_of(Op op, const plan::Choice& choice, Rank root) const {
-  plan::Request request{
-      .op = *plan_op(op), .algorithm = choice.algorithm, .ranks = ranks_, .root = root, .chunks = choice.chunks};
+  auto request = plan::request_of(choice, *plan_op(op), hosts_);
+  request.ranks = ranks_;
+  request.root = root;
   request.order = order_;
-  if (choice.algorithm == plan::Algorithm::hybrid) {
-    request.hosts = hosts_;
-    request.leaders = std::max(choice.leaders, 1U);
-    for (const auto& host : hosts_) {
-      request.leaders = std::min(request.leaders, static_cast<unsigned>(host.size()));
-    }
-  }
   return request;
 }
 

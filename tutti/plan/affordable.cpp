@@ -7,19 +7,16 @@
 namespace tutti::plan {
 namespace {
 
-Request request_of(Op op, const Choice& choice, const GroupShape& shape) {
-  Request request{.op = op, .algorithm = choice.algorithm, .ranks = shape.ranks(), .chunks = choice.chunks};
-  if (choice.algorithm == Algorithm::hybrid) {
-    request.leaders = std::max(choice.leaders, 1U);
-    int next = 0;
-    for (const auto ranks : shape.hosts) {
-      auto& members = request.hosts.emplace_back();
-      for (int i = 0; i < ranks; ++i) {
-        members.push_back(Rank{next++});
-      }
+std::vector<std::vector<Rank>> ranks_by_host(const GroupShape& shape) {
+  std::vector<std::vector<Rank>> hosts;
+  int next = 0;
+  for (const auto ranks : shape.hosts) {
+    auto& members = hosts.emplace_back();
+    for (int i = 0; i < ranks; ++i) {
+      members.push_back(Rank{next++});
     }
   }
-  return request;
+  return hosts;
 }
 
 }  // namespace
@@ -32,10 +29,11 @@ std::vector<std::optional<Choice>> affordable(std::vector<std::optional<Choice>>
     return candidates;
   }
   network.levels[0].members = shape.hosts.front();
+  const auto hosts = ranks_by_host(shape);
   std::vector<double> prices;  // 0: not known
   for (const auto& candidate : candidates) {
     const bool is_plan = candidate && candidate->kind == Choice::Kind::plan;
-    const auto priced = is_plan ? price(request_of(op, *candidate, shape), bytes, network)
+    const auto priced = is_plan ? price(request_of(*candidate, op, hosts), bytes, network)
                                 : Result<Price>(Error{Code::unsupported, "no plan"});
     prices.push_back(priced ? priced.value().seconds : 0);
   }

@@ -23,7 +23,7 @@ std::size_t count(const std::vector<std::optional<Choice>>& choices, Algorithm a
 TEST(Affordable, LeavesOutWhatTheNetworkSaysIsSlow) {
   const GroupShape shape{.engine = "shm", .hosts = {8}};
   const auto all = candidates(Op::all_reduce, shape, 16 << 20);
-  const auto kept = affordable(all, Op::all_reduce, shape, 16 << 20, slow_to_send_much(), 6);
+  const auto kept = affordable(all, Op::all_reduce, shape, 16 << 20, slow_to_send_much(), 8);
   EXPECT_EQ(count(all, Algorithm::tree), 3U);
   EXPECT_EQ(count(kept, Algorithm::tree), 1U) << "of few chunks it is slower by far than others";
   EXPECT_EQ(count(kept, Algorithm::ring), count(all, Algorithm::ring));

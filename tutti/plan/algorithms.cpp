@@ -26,9 +26,10 @@ std::uint32_t ranks_of(const Request& request) { return static_cast<std::uint32_
 std::uint32_t one(const Request&) { return 1; }
 std::uint32_t by_chunks(const Request& request) { return request.chunks; }
 std::uint32_t by_two_chunks(const Request& request) { return 2 * request.chunks; }
-std::uint32_t by_ranks(const Request& request) { return ranks_of(request); }
 std::uint32_t by_ranks_and_chunks(const Request& request) { return ranks_of(request) * request.chunks; }
-std::uint32_t by_power_of_two(const Request& request) { return std::bit_floor(ranks_of(request)); }
+std::uint32_t by_power_of_two_and_chunks(const Request& request) {
+  return std::bit_floor(ranks_of(request)) * request.chunks;
+}
 
 Team everybody(const Builder& builder) { return Team::of_all(builder.shape().ranks, builder.me()); }
 Team in_order(const Builder& builder, const Request& request) {
@@ -40,19 +41,10 @@ Team from_root(const Builder& builder) {
 
 using AllReduce = void (*)(Builder&, const Team&, Span, Span, unsigned);
 
-template <void (*kAllReduce)(Builder&, const Team&, Span, Span)>
-void without_chunks(Builder& builder, const Team& team, Span from, Span to, unsigned) {
-  kAllReduce(builder, team, from, to);
-}
-
 template <AllReduce kAllReduce>
 void all_reduce(Builder& builder, const Request& request) {
   kAllReduce(builder, in_order(builder, request), builder.input(), builder.output(), request.chunks);
 }
-
-constexpr auto one_shot = without_chunks<one_shot_all_reduce>;
-constexpr auto two_shot = without_chunks<two_shot_all_reduce>;
-constexpr auto halving_doubling = without_chunks<halving_doubling_all_reduce>;
 
 /// The block of each member.
 Slices blocks(const Builder& builder, const Team& team, Buffer buffer) {
@@ -78,8 +70,9 @@ void write_ring_reduce_scatter(Builder& builder, const Request& request) {
 
 void write_direct_reduce_scatter(Builder& builder, const Request& request) {
   const auto team = in_order(builder, request);
-  direct_reduce_scatter(builder, team, blocks(builder, team, Buffer::input),
-                        [&](std::size_t) { return builder.output(); });
+  direct_reduce_scatter(
+      builder, team, blocks(builder, team, Buffer::input), [&](std::size_t) { return builder.output(); },
+      request.chunks);
 }
 
 void write_ring_all_gather(Builder& builder, const Request& request) {
@@ -91,20 +84,22 @@ void write_ring_all_gather(Builder& builder, const Request& request) {
 void write_direct_all_gather(Builder& builder, const Request& request) {
   const auto team = in_order(builder, request);
   builder.copy(builder.output(to_index(builder.me())), builder.input());
-  direct_all_gather(builder, team, blocks(builder, team, Buffer::output));
+  direct_all_gather(builder, team, blocks(builder, team, Buffer::output), request.chunks);
 }
 
-void write_direct_all_to_all(Builder& builder, const Request&) {
+void write_direct_all_to_all(Builder& builder, const Request& request) {
   const auto team = everybody(builder);
   const auto n = team.size();
   builder.copy(builder.output(team.me), builder.input(team.me));
-  for (std::size_t i = 1; i < n; ++i) {
-    const auto place = (team.me + i) % n;
-    builder.send(team.at(place), builder.input(place));
-  }
-  for (std::size_t i = 1; i < n; ++i) {
-    const auto place = (team.me + n - i) % n;
-    builder.receive(team.at(place), builder.output(place));
+  for (unsigned c = 0; c < request.chunks; ++c) {
+    for (std::size_t i = 1; i < n; ++i) {
+      const auto place = (team.me + i) % n;
+      builder.send(team.at(place), builder.input(place).part(c, request.chunks));
+    }
+    for (std::size_t i = 1; i < n; ++i) {
+      const auto place = (team.me + n - i) % n;
+      builder.receive(team.at(place), builder.output(place).part(c, request.chunks));
+    }
   }
 }
 
@@ -145,40 +140,45 @@ constexpr std::array kWays{
     Way{Algorithm::tree, Op::all_reduce, by_chunks, all_reduce<tree_all_reduce>},
     Way{Algorithm::double_tree, Op::all_reduce, by_two_chunks, all_reduce<double_tree_all_reduce>},
     Way{Algorithm::recursive_doubling, Op::all_reduce, by_chunks, all_reduce<recursive_doubling_all_reduce>},
-    Way{Algorithm::halving_doubling, Op::all_reduce, by_power_of_two, all_reduce<halving_doubling>},
-    Way{Algorithm::one_shot, Op::all_reduce, one, all_reduce<one_shot>},
-    Way{Algorithm::direct, Op::all_reduce, by_ranks, all_reduce<two_shot>},
+    Way{Algorithm::halving_doubling, Op::all_reduce, by_power_of_two_and_chunks,
+        all_reduce<halving_doubling_all_reduce>},
+    Way{Algorithm::one_shot, Op::all_reduce, by_chunks, all_reduce<one_shot_all_reduce>},
+    Way{Algorithm::direct, Op::all_reduce, by_ranks_and_chunks, all_reduce<two_shot_all_reduce>},
     Way{Algorithm::hybrid, Op::all_reduce, hybrid_pieces, hybrid_all_reduce},
     Way{Algorithm::ring, Op::reduce_scatter, by_chunks, write_ring_reduce_scatter},
-    Way{Algorithm::direct, Op::reduce_scatter, one, write_direct_reduce_scatter},
+    Way{Algorithm::direct, Op::reduce_scatter, by_chunks, write_direct_reduce_scatter},
     Way{Algorithm::ring, Op::all_gather, by_chunks, write_ring_all_gather},
-    Way{Algorithm::direct, Op::all_gather, one, write_direct_all_gather},
-    Way{Algorithm::direct, Op::all_to_all, one, write_direct_all_to_all},
+    Way{Algorithm::direct, Op::all_gather, by_chunks, write_direct_all_gather},
+    Way{Algorithm::direct, Op::all_to_all, by_chunks, write_direct_all_to_all},
     Way{Algorithm::bruck, Op::all_to_all, one, write_bruck_all_to_all},
     Way{Algorithm::tree, Op::broadcast, by_chunks,
         [](Builder& builder, const Request& request) { tree_broadcast(builder, from_root(builder), request.chunks); }},
-    Way{Algorithm::binomial, Op::broadcast, one,
-        [](Builder& builder, const Request&) { binomial_broadcast(builder, from_root(builder)); }},
-    Way{Algorithm::direct, Op::broadcast, one,
-        [](Builder& builder, const Request&) { direct_broadcast(builder, from_root(builder)); }},
+    Way{Algorithm::binomial, Op::broadcast, by_chunks,
+        [](Builder& builder, const Request& request) {
+          binomial_broadcast(builder, from_root(builder), request.chunks);
+        }},
+    Way{Algorithm::direct, Op::broadcast, by_chunks,
+        [](Builder& builder, const Request& request) {
+          direct_broadcast(builder, from_root(builder), request.chunks);
+        }},
     Way{Algorithm::scatter_gather, Op::broadcast, by_ranks_and_chunks,
         [](Builder& builder, const Request& request) {
           scatter_gather_broadcast(builder, from_root(builder), request.chunks);
         }},
     Way{Algorithm::tree, Op::reduce, by_chunks,
         [](Builder& builder, const Request& request) { tree_reduce(builder, from_root(builder), request.chunks); }},
-    Way{Algorithm::direct, Op::reduce, one,
-        [](Builder& builder, const Request&) { direct_reduce(builder, from_root(builder)); }},
+    Way{Algorithm::direct, Op::reduce, by_chunks,
+        [](Builder& builder, const Request& request) { direct_reduce(builder, from_root(builder), request.chunks); }},
     Way{Algorithm::scatter_gather, Op::reduce, by_ranks_and_chunks,
         [](Builder& builder, const Request& request) {
           scatter_gather_reduce(builder, from_root(builder), request.chunks);
         }},
-    Way{Algorithm::direct, Op::gather, one,
-        [](Builder& builder, const Request&) { direct_gather(builder, from_root(builder)); }},
+    Way{Algorithm::direct, Op::gather, by_chunks,
+        [](Builder& builder, const Request& request) { direct_gather(builder, from_root(builder), request.chunks); }},
     Way{Algorithm::binomial, Op::gather, one,
         [](Builder& builder, const Request&) { binomial_gather(builder, from_root(builder)); }},
-    Way{Algorithm::direct, Op::scatter, one,
-        [](Builder& builder, const Request&) { direct_scatter(builder, from_root(builder)); }},
+    Way{Algorithm::direct, Op::scatter, by_chunks,
+        [](Builder& builder, const Request& request) { direct_scatter(builder, from_root(builder), request.chunks); }},
     Way{Algorithm::binomial, Op::scatter, one,
         [](Builder& builder, const Request&) { binomial_scatter(builder, from_root(builder)); }},
 };
@@ -234,6 +234,19 @@ Result<Algorithm> parse_algorithm(std::string_view text) {
 
 bool can(Algorithm algorithm, Op op) { return find_way(algorithm, op) != nullptr; }
 
+std::vector<Algorithm> algorithms_inside_hosts() { return {Algorithm::direct, Algorithm::ring, Algorithm::tree}; }
+
+std::vector<Algorithm> algorithms_between_hosts() {
+  auto algorithms = algorithms_for(Op::all_reduce);
+  std::erase(algorithms, Algorithm::hybrid);
+  return algorithms;
+}
+
+bool takes_chunks(Algorithm algorithm, Op op) {
+  const auto* const way = find_way(algorithm, op);
+  return way != nullptr && way->pieces != one;
+}
+
 std::vector<Algorithm> algorithms_for(Op op) {
   std::vector<Algorithm> algorithms;
   for (const auto& way : kWays) {
@@ -261,6 +274,11 @@ Status check(const Request& request) {
     }
     return Error{Code::invalid_argument, fmt::format("no {} for {}; there are {}", to_string(request.algorithm),
                                                      to_string(request.op), fmt::join(names, ", "))};
+  }
+  if (request.chunks > 1 && !takes_chunks(request.algorithm, request.op)) {
+    return Error{Code::invalid_argument,
+                 fmt::format("{} for {} is not divided into chunks: its messages are of several blocks",
+                             to_string(request.algorithm), to_string(request.op))};
   }
   if (auto ordered = check_order(request); !ordered) {
     return ordered;

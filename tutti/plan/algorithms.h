@@ -27,6 +27,13 @@ Result<Algorithm> parse_algorithm(std::string_view text);
 /// For which operations it has a plan.
 bool can(Algorithm algorithm, Op op);
 std::vector<Algorithm> algorithms_for(Op op);
+/// Whether that plan may be divided into chunks. All but those whose messages hold several blocks: bruck, and gather
+/// and scatter by binomial.
+bool takes_chunks(Algorithm algorithm, Op op);
+
+/// What a hybrid can be made of.
+std::vector<Algorithm> algorithms_inside_hosts();
+std::vector<Algorithm> algorithms_between_hosts();
 
 /// Which plan is wanted.
 struct Request {
@@ -34,7 +41,8 @@ struct Request {
   Algorithm algorithm = Algorithm::ring;
   int ranks = 1;
   Rank root{0};
-  /// Into how many parts what moves at once is divided. Some have nothing to gain from more than one, and take one.
+  /// Into how many parts what moves at once is divided: one is on its way while another is added or passed on. 1 where
+  /// the plan does not take chunks.
   unsigned chunks = 1;
   /// Who is whose neighbour: each rank once. Empty: as they are numbered. For all_reduce, reduce_scatter, all_gather.
   std::vector<Rank> order = {};

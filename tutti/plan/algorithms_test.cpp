@@ -1,6 +1,9 @@
 #include "tutti/plan/algorithms.h"
 
+#include <numeric>
+
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -26,8 +29,13 @@ std::vector<std::vector<Rank>> some_hosts(int ranks, std::size_t count) {
 }
 
 std::string name_of(const Request& request) {
-  return fmt::format("{} {}, {} ranks, root {}, {} chunks", to_string(request.algorithm), to_string(request.op),
-                     request.ranks, to_int(request.root), request.chunks);
+  auto name = fmt::format("{} {}, {} ranks, root {}, {} chunks", to_string(request.algorithm), to_string(request.op),
+                          request.ranks, to_int(request.root), request.chunks);
+  if (request.algorithm == Algorithm::hybrid) {
+    name += fmt::format(", {} inside of {} hosts, {} between, {} leaders", to_string(request.inner),
+                        request.hosts.size(), to_string(request.outer), request.leaders);
+  }
+  return name;
 }
 
 void expect_proved(const Request& request) {
@@ -37,6 +45,15 @@ void expect_proved(const Request& request) {
   EXPECT_FALSE(flaw) << name_of(request) << ": " << to_string(flaw->kind) << ": " << flaw->sentence;
 }
 
+/// Where it takes them.
+Request in_two_chunks(Op op, Algorithm algorithm, int ranks) {
+  return {.op = op,
+          .algorithm = algorithm,
+          .ranks = ranks,
+          .root = Rank{ranks - 1},
+          .chunks = takes_chunks(algorithm, op) ? 2U : 1U};
+}
+
 class EveryOp : public testing::TestWithParam<Op> {};
 
 TEST_P(EveryOp, EveryPlanUpTo64RanksIsProved) {
@@ -44,7 +61,7 @@ TEST_P(EveryOp, EveryPlanUpTo64RanksIsProved) {
     for (int ranks = 1; ranks <= 64; ++ranks) {
       Request request{.op = GetParam(), .algorithm = algorithm, .ranks = ranks};
       request.root = Rank{has_root(request.op) ? ranks * 2 / 3 : 0};
-      request.chunks = ranks % 3 == 0 ? 3 : 1;
+      request.chunks = ranks % 3 == 0 && takes_chunks(algorithm, request.op) ? 3 : 1;
       request.hosts = some_hosts(ranks, static_cast<std::size_t>((ranks + 2) / 3));
       expect_proved(request);
     }
@@ -54,7 +71,7 @@ TEST_P(EveryOp, EveryPlanUpTo64RanksIsProved) {
 TEST_P(EveryOp, EveryPlanIsProvedWithOtherNeighbours) {
   for (const auto algorithm : algorithms_for(GetParam())) {
     for (const int ranks : {2, 3, 5, 8, 13}) {
-      Request request{.op = GetParam(), .algorithm = algorithm, .ranks = ranks, .root = Rank{ranks - 1}, .chunks = 2};
+      auto request = in_two_chunks(GetParam(), algorithm, ranks);
       request.hosts = some_hosts(ranks, static_cast<std::size_t>((ranks + 2) / 3));
       for (const auto& host : request.hosts) {
         request.order.insert(request.order.end(), host.begin(), host.end());
@@ -67,7 +84,7 @@ TEST_P(EveryOp, EveryPlanIsProvedWithOtherNeighbours) {
 TEST_P(EveryOp, EveryPlanGivesTheResultInAnyOrder) {
   for (const auto algorithm : algorithms_for(GetParam())) {
     for (const int ranks : {1, 2, 3, 5, 8, 13}) {
-      Request request{.op = GetParam(), .algorithm = algorithm, .ranks = ranks, .root = Rank{ranks - 1}, .chunks = 2};
+      auto request = in_two_chunks(GetParam(), algorithm, ranks);
       request.hosts = some_hosts(ranks, static_cast<std::size_t>((ranks + 2) / 3));
       const auto plan = build(request).value();
       for (unsigned seed = 0; seed < 6; ++seed) {
@@ -82,22 +99,49 @@ std::string op_name(const testing::TestParamInfo<Op>& info) { return std::string
 
 INSTANTIATE_TEST_SUITE_P(Plans, EveryOp, testing::ValuesIn(kOps), op_name);
 
-TEST(Hybrid, AnyInnerAndOuterAndSeveralLeaders) {
-  for (const auto inner : {Algorithm::direct, Algorithm::ring, Algorithm::tree}) {
-    for (const auto outer : {Algorithm::ring, Algorithm::tree, Algorithm::double_tree, Algorithm::recursive_doubling,
-                             Algorithm::halving_doubling, Algorithm::one_shot, Algorithm::direct}) {
-      for (const unsigned leaders : {1, 2, 3}) {
-        expect_proved({.algorithm = Algorithm::hybrid,
-                       .ranks = 11,
-                       .chunks = 2,
-                       .hosts = some_hosts(11, 3),
-                       .inner = inner,
-                       .outer = outer,
-                       .leaders = leaders});
+/// Hosts of so many ranks, dealt in turn: those of a host are not next to each other.
+std::vector<std::vector<Rank>> hosts_of(const std::vector<std::size_t>& sizes) {
+  std::vector<std::vector<Rank>> hosts(sizes.size());
+  const auto ranks = std::accumulate(sizes.begin(), sizes.end(), std::size_t{0});
+  std::size_t host = 0;
+  for (std::size_t rank = 0; rank < ranks; ++rank, ++host) {
+    while (hosts[host % hosts.size()].size() == sizes[host % hosts.size()]) {
+      ++host;
+    }
+    hosts[host % hosts.size()].push_back(to_rank(rank));
+  }
+  return hosts;
+}
+
+class HybridOver : public testing::TestWithParam<std::vector<std::size_t>> {};
+
+TEST_P(HybridOver, AnyInnerAndOuterAndSeveralLeadersAndChunks) {
+  const auto& sizes = GetParam();
+  const auto most = static_cast<unsigned>(std::min<std::size_t>(3, *std::min_element(sizes.begin(), sizes.end())));
+  Request request{.algorithm = Algorithm::hybrid, .hosts = hosts_of(sizes)};
+  request.ranks = static_cast<int>(std::accumulate(sizes.begin(), sizes.end(), std::size_t{0}));
+  for (const auto inner : algorithms_inside_hosts()) {
+    for (const auto outer : algorithms_between_hosts()) {
+      for (unsigned leaders = 1; leaders <= most; ++leaders) {
+        for (const unsigned chunks : {1, 3}) {
+          request.inner = inner;
+          request.outer = outer;
+          request.leaders = leaders;
+          request.chunks = chunks;
+          expect_proved(request);
+        }
       }
     }
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Hosts, HybridOver,
+                         testing::Values(std::vector<std::size_t>{4}, std::vector<std::size_t>{1, 1, 1},
+                                         std::vector<std::size_t>{1, 4}, std::vector<std::size_t>{3, 5},
+                                         std::vector<std::size_t>{2, 1, 4}, std::vector<std::size_t>{3, 4, 3},
+                                         std::vector<std::size_t>{2, 3, 2, 4}, std::vector<std::size_t>{3, 3, 5, 3, 4},
+                                         std::vector<std::size_t>{1, 2, 1, 1, 3, 2}),
+                         [](const auto& sizes) { return fmt::format("{}", fmt::join(sizes.param, "_")); });
 
 TEST(Trees, NobodyStandsAboveOthersInBoth) {
   for (std::size_t size = 1; size <= 70; ++size) {
@@ -127,6 +171,8 @@ TEST(Requests, BadOnesAreRefusedWithASentence) {
   EXPECT_THAT(complaint({.ranks = 0}), HasSubstr("a plan for 0 ranks"));
   EXPECT_THAT(complaint({.ranks = 3, .root = Rank{3}}), HasSubstr("root 3 of 3 ranks"));
   EXPECT_THAT(complaint({.ranks = 3, .chunks = 0}), HasSubstr("at least one chunk"));
+  EXPECT_THAT(complaint({.op = Op::all_to_all, .algorithm = Algorithm::bruck, .ranks = 3, .chunks = 2}),
+              HasSubstr("bruck for all_to_all is not divided into chunks"));
   EXPECT_THAT(complaint({.op = Op::gather, .algorithm = Algorithm::ring, .ranks = 3}),
               HasSubstr("no ring for gather; there are direct, binomial"));
   Request hybrid{.algorithm = Algorithm::hybrid, .ranks = 4, .hosts = {{Rank{0}, Rank{1}}, {Rank{2}}}};
@@ -140,7 +186,8 @@ TEST(Requests, BadOnesAreRefusedWithASentence) {
   EXPECT_THAT(complaint(hybrid), HasSubstr("not bruck"));
   hybrid.inner = Algorithm::tree;
   hybrid.outer = Algorithm::hybrid;
-  EXPECT_THAT(complaint(hybrid), HasSubstr("hybrid is no all_reduce between hosts"));
+  EXPECT_THAT(complaint(hybrid),
+              HasSubstr("double_tree, recursive_doubling, halving_doubling, one_shot, direct, not hybrid"));
   hybrid.hosts[1][1] = Rank{4};
   EXPECT_THAT(complaint(hybrid), HasSubstr("rank 4 of 4"));
 }

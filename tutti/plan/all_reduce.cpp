@@ -27,28 +27,36 @@ void double_tree_all_reduce(Builder& builder, const Team& team, Span from, Span 
   }
 }
 
-void one_shot_all_reduce(Builder& builder, const Team& team, Span from, Span to) {
+void one_shot_all_reduce(Builder& builder, const Team& team, Span from, Span to, unsigned chunks) {
   const auto n = team.size();
-  if (n == 1) {
-    builder.copy(to, from);
-    return;
-  }
   const auto incoming = builder.scratch(from.count * static_cast<std::uint32_t>(n - 1));
-  std::vector<Span> sources(n, from);
-  for (std::size_t i = 1; i < n; ++i) {
-    builder.send(team.at(team.me + i), from);
+  for (unsigned c = 0; c < chunks; ++c) {
+    const auto own = from.part(c, chunks);
+    if (n == 1) {
+      builder.copy(to.part(c, chunks), own);
+      continue;
+    }
+    std::vector<Span> sources(n, own);
+    for (std::size_t i = 1; i < n; ++i) {
+      builder.send(team.at(team.me + i), own);
+    }
+    for (std::size_t i = 1; i < n; ++i) {
+      const auto place = (team.me + n - i) % n;
+      sources[place] = incoming.part(i - 1, n - 1).part(c, chunks);
+      builder.receive(team.at(place), sources[place], own);
+    }
+    builder.combine(to.part(c, chunks), sources);
   }
-  for (std::size_t i = 1; i < n; ++i) {
-    const auto place = (team.me + n - i) % n;
-    sources[place] = incoming.part(i - 1, n - 1);
-    builder.receive(team.at(place), sources[place], from);
-  }
-  builder.combine(to, sources);
 }
 
-void two_shot_all_reduce(Builder& builder, const Team& team, Span from, Span to) {
-  direct_reduce_scatter(builder, team, slices_of(team, from), slices_of(team, to));
-  direct_all_gather(builder, team, slices_of(team, to));
+/// All chunks' first shots come before the second ones: those need not wait for an addition.
+void two_shot_all_reduce(Builder& builder, const Team& team, Span from, Span to, unsigned chunks) {
+  for (unsigned c = 0; c < chunks; ++c) {
+    direct_reduce_scatter(builder, team, slices_of(team, from.part(c, chunks)), slices_of(team, to.part(c, chunks)), 1);
+  }
+  for (unsigned c = 0; c < chunks; ++c) {
+    direct_all_gather(builder, team, slices_of(team, to.part(c, chunks)), 1);
+  }
 }
 
 namespace {
@@ -136,40 +144,88 @@ void recursive_doubling_all_reduce(Builder& builder, const Team& team, Span from
   }
 }
 
-/// Halves are exchanged with the farthest first, until each has one part of the sum; then the way back.
-void halving_doubling_all_reduce(Builder& builder, const Team& team, Span from, Span to) {
+namespace {
+
+/// What one of those who work does with one chunk.
+class Halving {
+ public:
+  Halving(Builder& builder, const Team& team, const Folded& folded, Span own, Span to)
+      : builder_(builder),
+        team_(team),
+        folded_(folded),
+        source_(own),
+        to_(to),
+        unit_(to.count / static_cast<std::uint32_t>(folded.active)) {}
+
+  /// Swaps halves of what it has still to add, and adds its own.
+  void halve(std::size_t half) {
+    const auto partner = folded_.at(team_, *folded_.place ^ half);
+    const bool lower = (*folded_.place & half) == 0;
+    const auto kept = lower ? begin_ : begin_ + half;
+    const auto incoming = builder_.scratch(static_cast<std::uint32_t>(half) * unit_);
+    builder_.send(partner, range(source_, lower ? begin_ + half : begin_, half));
+    builder_.receive(partner, incoming, range(to_, kept, half));
+    add_in_order(builder_, range(to_, kept, half), range(source_, kept, half), incoming, lower);
+    source_ = to_;
+    begin_ = kept;
+  }
+
+  /// Swaps what is ready for as much from the other.
+  void double_up(std::size_t half) {
+    const auto partner = folded_.at(team_, *folded_.place ^ half);
+    const bool lower = (*folded_.place & half) == 0;
+    const auto theirs = lower ? begin_ + half : begin_ - half;
+    builder_.send(partner, range(to_, begin_, half));
+    builder_.receive(partner, range(to_, theirs, half));
+    begin_ = std::min(begin_, theirs);
+  }
+
+  void settle() { builder_.copy(to_, source_); }
+
+ private:
+  Span range(Span of, std::size_t begin, std::size_t count) const {
+    return {of.buffer, of.begin + static_cast<std::uint32_t>(begin) * unit_, static_cast<std::uint32_t>(count) * unit_};
+  }
+
+  Builder& builder_;
+  const Team& team_;
+  const Folded& folded_;
+  Span source_;
+  Span to_;
+  std::uint32_t unit_;
+  std::size_t begin_ = 0;
+};
+
+}  // namespace
+
+/// Halves are exchanged with the farthest first, until each has one part of the sum; then the way back. All chunks take
+/// a step before any takes the next: a partner gets the first part of every chunk before it waits for the last of one.
+void halving_doubling_all_reduce(Builder& builder, const Team& team, Span from, Span to, unsigned chunks) {
   const Folded folded(team);
-  const auto own = fold(builder, folded, from, to);
-  if (folded.place) {
-    const auto unit = to.count / static_cast<std::uint32_t>(folded.active);
-    const auto range = [&](Span of, std::size_t begin, std::size_t count) {
-      return Span{of.buffer, of.begin + static_cast<std::uint32_t>(begin) * unit,
-                  static_cast<std::uint32_t>(count) * unit};
-    };
-    auto source = own;
-    std::size_t begin = 0;
-    for (auto half = folded.active / 2; half > 0; half /= 2) {
-      const auto partner = folded.at(team, *folded.place ^ half);
-      const bool lower = (*folded.place & half) == 0;
-      const auto kept = lower ? begin : begin + half;
-      const auto incoming = builder.scratch(static_cast<std::uint32_t>(half) * unit);
-      builder.send(partner, range(source, lower ? begin + half : begin, half));
-      builder.receive(partner, incoming, range(to, kept, half));
-      add_in_order(builder, range(to, kept, half), range(source, kept, half), incoming, lower);
-      source = to;
-      begin = kept;
-    }
-    builder.copy(to, source);
-    for (std::size_t half = 1; half < folded.active; half *= 2) {
-      const auto partner = folded.at(team, *folded.place ^ half);
-      const bool lower = (*folded.place & half) == 0;
-      const auto theirs = lower ? begin + half : begin - half;
-      builder.send(partner, range(to, begin, half));
-      builder.receive(partner, range(to, theirs, half));
-      begin = std::min(begin, theirs);
+  std::vector<Halving> working;
+  for (unsigned c = 0; c < chunks; ++c) {
+    const auto out = to.part(c, chunks);
+    const auto own = fold(builder, folded, from.part(c, chunks), out);
+    if (folded.place) {
+      working.emplace_back(builder, team, folded, own, out);
     }
   }
-  unfold(builder, folded, to);
+  for (auto half = folded.active / 2; half > 0; half /= 2) {
+    for (auto& chunk : working) {
+      chunk.halve(half);
+    }
+  }
+  for (auto& chunk : working) {
+    chunk.settle();
+  }
+  for (std::size_t half = 1; half < folded.active; half *= 2) {
+    for (auto& chunk : working) {
+      chunk.double_up(half);
+    }
+  }
+  for (unsigned c = 0; c < chunks; ++c) {
+    unfold(builder, folded, to.part(c, chunks));
+  }
 }
 
 }  // namespace tutti::plan

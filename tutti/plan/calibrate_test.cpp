@@ -63,9 +63,8 @@ std::vector<TimedPlan> timed(const std::vector<std::size_t>& sizes, const std::v
     for (const auto algorithm :
          {Algorithm::ring, Algorithm::direct, Algorithm::recursive_doubling, Algorithm::tree, Algorithm::one_shot}) {
       for (const auto bytes : sizes) {
-        TimedPlan plan{.request = {.algorithm = algorithm, .ranks = 2 * count, .chunks = 3},
-                       .ranks_of_host = count,
-                       .bytes = bytes};
+        TimedPlan plan{.request = {.algorithm = algorithm, .ranks = 2 * count}, .ranks_of_host = count, .bytes = bytes};
+        plan.request.chunks = algorithm == Algorithm::direct || algorithm == Algorithm::one_shot ? 1 : 3;
         plan.seconds =
             simulated_seconds(plan, network).value() * std::uniform_real_distribution(1 - noise, 1 + noise)(random);
         plans.push_back(plan);

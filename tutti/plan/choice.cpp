@@ -1,8 +1,11 @@
 #include "tutti/plan/choice.h"
 
+#include <algorithm>
 #include <charconv>
+#include <limits>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "tutti/base/bytes.h"
 
@@ -50,6 +53,39 @@ Result<unsigned> take_number(std::string_view& text, const Counted& counted) {
   return number;
 }
 
+Result<Algorithm> parse_one_of(std::string_view text, const std::vector<Algorithm>& those, std::string_view where) {
+  std::vector<std::string_view> names;
+  for (const auto algorithm : those) {
+    if (to_string(algorithm) == text) {
+      return algorithm;
+    }
+    names.push_back(to_string(algorithm));
+  }
+  return bad(fmt::format("'{}': {} there are {}", text, where, fmt::join(names, ", ")));
+}
+
+std::optional<Algorithm> unless(Algorithm usual, Algorithm algorithm) {
+  return algorithm == usual ? std::nullopt : std::optional(algorithm);
+}
+
+/// What comes behind "hybrid.": the algorithm inside of hosts, and maybe the one between them.
+Status parse_levels(std::string_view inside, Choice& choice) {
+  const auto between = take(inside, '.');
+  const auto inner = parse_one_of(inside, algorithms_inside_hosts(), "inside of hosts");
+  if (!inner) {
+    return inner.error();
+  }
+  choice.inside = unless(Request{}.inner, inner.value());
+  if (between) {
+    const auto outer = parse_one_of(*between, algorithms_between_hosts(), "between hosts");
+    if (!outer) {
+      return outer.error();
+    }
+    choice.between = unless(Request{}.outer, outer.value());
+  }
+  return {};
+}
+
 Result<Choice> parse_slices(std::string_view text) {
   Choice choice{.kind = Choice::Kind::in_slices};
   const auto whole = text;
@@ -67,16 +103,45 @@ Result<Choice> parse_slices(std::string_view text) {
   }
   choice.leaders = leaders.value();
   if (const auto between = take(text, '.')) {
-    const auto algorithm = parse_algorithm(*between);
+    const auto algorithm = parse_one_of(*between, algorithms_between_hosts(), "between hosts");
     if (!algorithm) {
       return algorithm.error();
-    }
-    if (!can(algorithm.value(), Op::all_reduce) || algorithm.value() == Algorithm::hybrid) {
-      return bad(fmt::format("'{}': between hosts comes an algorithm for all_reduce, other than hybrid", whole));
     }
     choice.between = algorithm.value();
   }
   return text == kInSlices ? Result<Choice>(choice) : bad(fmt::format("'{}' is not {}", whole, kInSlices));
+}
+
+Result<Choice> parse_plan(std::string_view text) {
+  const auto chunks = take_number(text, {.mark = '/', .what = "chunks", .most = Choice::kMostChunks});
+  if (!chunks) {
+    return chunks.error();
+  }
+  const auto leaders = take_number(text, {.mark = '@', .what = "leaders", .most = Choice::kMostLeaders});
+  if (!leaders) {
+    return leaders.error();
+  }
+  const auto levels = take(text, '.');
+  const auto algorithm = parse_algorithm(text);
+  if (!algorithm) {
+    return algorithm.error();
+  }
+  Choice choice{.algorithm = algorithm.value(), .chunks = std::max(chunks.value(), 1U), .leaders = leaders.value()};
+  if (choice.algorithm != Algorithm::hybrid && (choice.leaders != 0 || levels)) {
+    return bad(fmt::format("'{}' has no {}: only hybrid plans do", text,
+                           levels ? "algorithms inside of hosts and between them" : "leaders"));
+  }
+  if (levels) {
+    if (auto good = parse_levels(*levels, choice); !good) {
+      return good.error();
+    }
+  }
+  return choice;
+}
+
+std::uint32_t place_in(const std::vector<Algorithm>& those, Algorithm algorithm) {
+  const auto found = std::find(those.begin(), those.end(), algorithm);
+  return found == those.end() ? 0 : static_cast<std::uint32_t>(found - those.begin()) + 1;
 }
 
 }  // namespace
@@ -88,22 +153,7 @@ Result<Choice> Choice::parse(std::string_view text) {
   if (text.starts_with(kInSlices)) {
     return parse_slices(text);
   }
-  const auto chunks = take_number(text, {.mark = '/', .what = "chunks", .most = kMostChunks});
-  if (!chunks) {
-    return chunks.error();
-  }
-  const auto leaders = take_number(text, {.mark = '@', .what = "leaders", .most = kMostLeaders});
-  if (!leaders) {
-    return leaders.error();
-  }
-  const auto algorithm = parse_algorithm(text);
-  if (!algorithm) {
-    return algorithm.error();
-  }
-  if (leaders.value() != 0 && algorithm.value() != Algorithm::hybrid) {
-    return bad(fmt::format("'{}' has no leaders: only hybrid plans do", text));
-  }
-  return Choice{.algorithm = algorithm.value(), .chunks = std::max(chunks.value(), 1U), .leaders = leaders.value()};
+  return parse_plan(text);
 }
 
 std::string Choice::text() const {
@@ -114,6 +164,9 @@ std::string Choice::text() const {
     case Kind::in_slices: break;
   }
   std::string text(kind == Kind::plan ? to_string(algorithm) : kInSlices);
+  if (kind == Kind::plan && (inside || between)) {
+    text += fmt::format(".{}", to_string(inside.value_or(Request{}.inner)));
+  }
   if (between) {
     text += fmt::format(".{}", to_string(*between));
   }
@@ -129,10 +182,38 @@ std::string Choice::text() const {
 }
 
 std::uint32_t Choice::mark() const {
+  static_assert(kMostChunks < 1U << 13 && kLongestSlice / kSliceUnit < 1U << 13 && kMostLeaders < 1U << 8);
   const auto number = [](Algorithm which) { return static_cast<std::uint32_t>(which); };
-  const auto amount = kind == Kind::plan ? chunks : static_cast<std::uint32_t>(slice / kSliceUnit);
-  const auto which = kind == Kind::plan ? number(algorithm) : between ? number(*between) + 1 : 0;
-  return (static_cast<std::uint32_t>(kind) + 1) << 28 | which << 23 | leaders << 14 | amount;
+  const bool is_plan = kind == Kind::plan;
+  const auto amount = is_plan ? chunks : static_cast<std::uint32_t>(slice / kSliceUnit);
+  const auto which = is_plan ? number(algorithm) : between ? number(*between) + 1 : 0;
+  std::uint32_t inner = 0;  // 1 and on, of hybrids
+  std::uint32_t outer = 0;
+  if (is_plan && algorithm == Algorithm::hybrid) {
+    inner = place_in(algorithms_inside_hosts(), inside.value_or(Request{}.inner));
+    outer = place_in(algorithms_between_hosts(), between.value_or(Request{}.outer));
+  }
+  require(which < 16 && inner < 4 && outer < 8, "a mark has room for every algorithm");
+  // A plan has a chunk at least, other kinds are above 0: so is the whole.
+  return static_cast<std::uint32_t>(kind) << 30 | outer << 27 | inner << 25 | which << 21 | leaders << 13 | amount;
+}
+
+Request request_of(const Choice& choice, Op op, std::vector<std::vector<Rank>> hosts) {
+  Request request{.op = op, .algorithm = choice.algorithm, .chunks = choice.chunks};
+  std::size_t ranks = 0;
+  auto smallest = std::numeric_limits<std::size_t>::max();
+  for (const auto& host : hosts) {
+    ranks += host.size();
+    smallest = std::min(smallest, host.size());
+  }
+  request.ranks = static_cast<int>(ranks);
+  if (choice.algorithm == Algorithm::hybrid) {
+    request.leaders = static_cast<unsigned>(std::min<std::size_t>(std::max(choice.leaders, 1U), smallest));
+    request.inner = choice.inside.value_or(request.inner);
+    request.outer = choice.between.value_or(request.outer);
+    request.hosts = std::move(hosts);
+  }
+  return request;
 }
 
 std::string text_of(const std::optional<Choice>& choice) { return choice ? choice->text() : std::string(kOwn); }

@@ -23,7 +23,8 @@ struct Choice {
   Algorithm algorithm = Algorithm::ring;  ///< of a plan
   unsigned chunks = 1;                    ///< of a plan
   unsigned leaders = 0;                   ///< of each host, for hybrid plans and slices; 0: as usual there
-  std::optional<Algorithm> between = {};  ///< of slices: the all-reduce between hosts, when not the usual one
+  std::optional<Algorithm> inside = {};   ///< of hybrid plans: inside of hosts, when not the usual one
+  std::optional<Algorithm> between = {};  ///< of hybrid plans and slices: between hosts, when not the usual one
   std::size_t slice = 0;                  ///< of slices: bytes that move at once; 0: as many as usual
 
   static constexpr unsigned kMostChunks = 4096;
@@ -31,14 +32,19 @@ struct Choice {
   static constexpr std::size_t kSliceUnit = 1024;
   static constexpr std::size_t kLongestSlice = 4095 * kSliceUnit;
 
-  /// From "ring", "ring/4" for four chunks, "hybrid@2/4" for two leaders, "at_once", "in_slices",
-  /// "in_slices.ring@2/512Ki" (between hosts around a ring, by two leaders, half a MiB each), "library".
+  /// From "ring", "ring/4" for four chunks, "hybrid@2/4" for two leaders, "hybrid.ring.tree" (inside of hosts around a
+  /// ring, between them along a tree), "at_once", "in_slices", "in_slices.ring@2/512Ki" (between hosts around a ring,
+  /// by two leaders, half a MiB each), "library".
   static Result<Choice> parse(std::string_view text);
   std::string text() const;
   /// What ranks compare: different for different choices, never 0.
   std::uint32_t mark() const;
   bool operator==(const Choice&) const = default;
 };
+
+/// The plan that a choice is, over these hosts: they matter to hybrids alone, of which no host has more leaders than
+/// ranks.
+Request request_of(const Choice& choice, Op op, std::vector<std::vector<Rank>> hosts);
 
 /// "own" for nothing.
 std::string text_of(const std::optional<Choice>& choice);

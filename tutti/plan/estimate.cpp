@@ -45,12 +45,10 @@ struct Pricing {
   }
 };
 
-/// An all-reduce of so many bytes by teams at the same time. `piece`: bytes of the smallest part that it speaks of.
-void price_all_reduce(Rounds& rounds, Algorithm algorithm, const std::vector<Members>& teams, double bytes,
-                      double piece, unsigned chunks) {
+/// One chunk of an all-reduce by teams at the same time. `piece`: bytes of the smallest part that it speaks of.
+void price_chunk(Rounds& rounds, Algorithm algorithm, const std::vector<Members>& teams, double chunk, double piece) {
   const auto members = teams[0].size();
   switch (algorithm) {
-    case Algorithm::ring: price_ring(rounds, teams, {.slice = piece * chunks, .chunks = chunks}); return;
     case Algorithm::tree:
     case Algorithm::double_tree: {
       Forest forest;
@@ -61,27 +59,21 @@ void price_all_reduce(Rounds& rounds, Algorithm algorithm, const std::vector<Mem
           forest.add(team, second_tree, piece);
         }
       }
-      rounds.begin_chunks();
       forest.reduce(rounds);
       forest.broadcast(rounds);
-      rounds.end_chunks(chunks);
       return;
     }
-    case Algorithm::recursive_doubling:
-      rounds.begin_chunks();
-      price_doubling(rounds, teams, piece);
-      rounds.end_chunks(chunks);
-      return;
-    case Algorithm::halving_doubling: price_halving_doubling(rounds, teams, piece, bytes); return;
+    case Algorithm::recursive_doubling: price_doubling(rounds, teams, piece); return;
+    case Algorithm::halving_doubling: price_halving_doubling(rounds, teams, piece, chunk); return;
     case Algorithm::one_shot:
-      price_everyone(rounds, teams, bytes);
+      price_everyone(rounds, teams, chunk);
       for (const auto& team : teams) {
-        rounds.combine(team, static_cast<std::uint32_t>(members), bytes);
+        rounds.combine(team, static_cast<std::uint32_t>(members), chunk);
       }
       return;
     default: {
       // Who has a slice that is not empty gets it from all, adds, and gives it to all.
-      const auto owners = std::min(1.0, std::ceil(bytes / piece) / static_cast<double>(members));
+      const auto owners = std::min(1.0, std::ceil(chunk / piece) / static_cast<double>(members));
       price_everyone(rounds, teams, piece, {.sends = owners, .takes = 1});
       for (const auto& team : teams) {
         rounds.combine(team, static_cast<std::uint32_t>(members), piece);
@@ -92,6 +84,18 @@ void price_all_reduce(Rounds& rounds, Algorithm algorithm, const std::vector<Mem
   }
 }
 
+/// An all-reduce of so many bytes by teams at the same time. `piece`: bytes of the smallest part that it speaks of.
+void price_all_reduce(Rounds& rounds, Algorithm algorithm, const std::vector<Members>& teams, double bytes,
+                      double piece, unsigned chunks) {
+  if (algorithm == Algorithm::ring) {
+    price_ring(rounds, teams, {.slice = piece * chunks, .chunks = chunks});
+    return;
+  }
+  rounds.begin_chunks();
+  price_chunk(rounds, algorithm, teams, bytes / chunks, piece);
+  rounds.end_chunks(chunks);
+}
+
 /// Into how many pieces an all-reduce of one team divides what it moves.
 double pieces_of(Algorithm algorithm, std::size_t members, unsigned chunks) {
   switch (algorithm) {
@@ -99,9 +103,9 @@ double pieces_of(Algorithm algorithm, std::size_t members, unsigned chunks) {
     case Algorithm::tree:
     case Algorithm::recursive_doubling: return chunks;
     case Algorithm::double_tree: return 2.0 * chunks;
-    case Algorithm::halving_doubling: return static_cast<double>(std::bit_floor(members));
-    case Algorithm::direct: return static_cast<double>(members);
-    default: return 1;
+    case Algorithm::halving_doubling: return static_cast<double>(std::bit_floor(members)) * chunks;
+    case Algorithm::direct: return static_cast<double>(members) * chunks;
+    default: return chunks;
   }
 }
 
@@ -109,7 +113,7 @@ void price_hybrid(const Pricing& pricing) {
   const auto& request = pricing.request;
   const auto part = pricing.block / request.leaders;
   const bool tree = request.inner == Algorithm::tree;
-  const auto chunks = tree ? request.chunks : 1;
+  const auto chunks = request.chunks;
   Forest inside;
   std::vector<Members> between(request.leaders);
   for (const auto& host : request.hosts) {
@@ -121,12 +125,16 @@ void price_hybrid(const Pricing& pricing) {
     }
   }
   auto& rounds = pricing.rounds;
+  const auto piece = part / pieces_of(request.outer, between[0].size(), chunks);
   rounds.begin_chunks();
   inside.reduce(rounds);
-  rounds.end_chunks(chunks);
-  price_all_reduce(rounds, request.outer, between, part,
-                   part / pieces_of(request.outer, between[0].size(), request.chunks), request.chunks);
-  rounds.begin_chunks();
+  if (request.outer == Algorithm::ring) {  // its slices are not the chunks of those inside
+    rounds.end_chunks(chunks);
+    price_all_reduce(rounds, request.outer, between, part, piece, chunks);
+    rounds.begin_chunks();
+  } else {
+    price_chunk(rounds, request.outer, between, part / chunks, piece);
+  }
   inside.broadcast(rounds);
   rounds.end_chunks(chunks);
 }
@@ -182,15 +190,17 @@ void price_rooted(const Pricing& pricing) {
       }
       return;
     default:
-      slices.add(pricing.all, star, pricing.block);
+      slices.add(pricing.all, star, pricing.piece);
       if (op != Op::reduce) {
         pricing.copy_own({pricing.all[0]});
       }
+      rounds.begin_chunks();
       if (up) {
         slices.reduce(rounds, op == Op::reduce);
       } else {
         slices.broadcast(rounds);
       }
+      rounds.end_chunks(pricing.request.chunks);
       return;
   }
 }
@@ -199,7 +209,9 @@ void price_all_to_all(const Pricing& pricing) {
   auto& rounds = pricing.rounds;
   if (pricing.request.algorithm == Algorithm::direct) {
     pricing.copy_own(pricing.all);
-    price_everyone(rounds, pricing.everybody(), pricing.block);
+    rounds.begin_chunks();
+    price_everyone(rounds, pricing.everybody(), pricing.piece);
+    rounds.end_chunks(pricing.request.chunks);
     return;
   }
   const auto n = pricing.all.size();
@@ -247,10 +259,12 @@ void price(const Pricing& pricing) {
                    {.slice = pricing.block, .chunks = request.chunks, .reduces = reduces, .gathers = !reduces});
         return;
       }
-      price_everyone(rounds, pricing.everybody(), pricing.block);
+      rounds.begin_chunks();
+      price_everyone(rounds, pricing.everybody(), pricing.piece);
       if (reduces) {
-        rounds.combine(pricing.all, static_cast<std::uint32_t>(request.ranks), pricing.block);
+        rounds.combine(pricing.all, static_cast<std::uint32_t>(request.ranks), pricing.piece);
       }
+      rounds.end_chunks(request.chunks);
       return;
     }
     case Op::all_to_all: price_all_to_all(pricing); return;

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "tutti/plan/rooted.h"
 #include "tutti/plan/team.h"
@@ -18,7 +19,7 @@ void reduce_inside(Builder& builder, const Team& host, const Request& request, S
     case Algorithm::tree:
       tree_reduce(builder, host, binary_branch(host.size(), host.me), from, to, request.chunks);
       return;
-    default: direct_reduce(builder, host, from, to); return;
+    default: direct_reduce(builder, host, from, to, request.chunks); return;
   }
 }
 
@@ -28,7 +29,7 @@ void broadcast_inside(Builder& builder, const Team& host, const Request& request
     case Algorithm::tree:
       tree_broadcast(builder, host, binary_branch(host.size(), host.me), to, request.chunks);
       return;
-    default: direct_broadcast(builder, host, to); return;
+    default: direct_broadcast(builder, host, to, request.chunks); return;
   }
 }
 
@@ -39,11 +40,23 @@ void all_reduce_between(Builder& builder, const Team& leaders, const Request& re
     case Algorithm::double_tree: return double_tree_all_reduce(builder, leaders, part, part, request.chunks);
     case Algorithm::recursive_doubling:
       return recursive_doubling_all_reduce(builder, leaders, part, part, request.chunks);
-    case Algorithm::halving_doubling: return halving_doubling_all_reduce(builder, leaders, part, part);
-    case Algorithm::one_shot: return one_shot_all_reduce(builder, leaders, part, part);
-    case Algorithm::direct: return two_shot_all_reduce(builder, leaders, part, part);
+    case Algorithm::halving_doubling: return halving_doubling_all_reduce(builder, leaders, part, part, request.chunks);
+    case Algorithm::one_shot: return one_shot_all_reduce(builder, leaders, part, part, request.chunks);
+    case Algorithm::direct: return two_shot_all_reduce(builder, leaders, part, part, request.chunks);
     default: require(false, "check_hybrid knows what there is between hosts");
   }
+}
+
+Status check_one_of(Algorithm algorithm, const std::vector<Algorithm>& those, std::string_view where) {
+  if (std::find(those.begin(), those.end(), algorithm) != those.end()) {
+    return {};
+  }
+  std::vector<std::string_view> names;
+  for (const auto each : those) {
+    names.push_back(to_string(each));
+  }
+  return Error{Code::invalid_argument,
+               fmt::format("hybrid: {} there are {}, not {}", where, fmt::join(names, ", "), to_string(algorithm))};
 }
 
 }  // namespace
@@ -68,15 +81,10 @@ Status check_hybrid(const Request& request) {
     return Error{Code::invalid_argument,
                  fmt::format("hybrid: {} leaders, but the smallest host has {} ranks", request.leaders, smallest)};
   }
-  if (request.inner != Algorithm::direct && request.inner != Algorithm::ring && request.inner != Algorithm::tree) {
-    return Error{Code::invalid_argument, fmt::format("hybrid: inside of a host there are direct, ring and tree, not {}",
-                                                     to_string(request.inner))};
+  if (auto good = check_one_of(request.inner, algorithms_inside_hosts(), "inside of a host"); !good) {
+    return good;
   }
-  if (request.outer == Algorithm::hybrid || !can(request.outer, Op::all_reduce)) {
-    return Error{Code::invalid_argument,
-                 fmt::format("hybrid: {} is no all_reduce between hosts", to_string(request.outer))};
-  }
-  return {};
+  return check_one_of(request.outer, algorithms_between_hosts(), "between hosts");
 }
 
 /// Each leader's part is divided as the algorithm between hosts wants it, and for a ring inside of hosts, as that does.

@@ -38,36 +38,41 @@ void ring_all_gather(Builder& builder, const Team& team, const Slices& slices, u
   }
 }
 
-void direct_reduce_scatter(Builder& builder, const Team& team, const Slices& from, const Slices& to) {
+void direct_reduce_scatter(Builder& builder, const Team& team, const Slices& from, const Slices& to, unsigned chunks) {
   const auto n = team.size();
   const auto own = from(team.me);
   const auto incoming = builder.scratch(own.count * static_cast<std::uint32_t>(n - 1));
-  std::vector<Span> sources(n, own);
-  // Each begins with the one after it, so that not all write to the same one at once.
-  for (std::size_t i = 1; i < n; ++i) {
-    const auto place = (team.me + i) % n;
-    builder.send(team.at(place), from(place));
-  }
-  for (std::size_t i = 1; i < n; ++i) {
-    const auto place = (team.me + n - i) % n;
-    sources[place] = incoming.part(i - 1, n - 1);
-    builder.receive(team.at(place), sources[place], own);
-  }
-  if (n == 1) {
-    builder.copy(to(0), own);
-  } else {
-    builder.combine(to(team.me), sources);
+  for (unsigned c = 0; c < chunks; ++c) {
+    const auto chunk = own.part(c, chunks);
+    if (n == 1) {
+      builder.copy(to(0).part(c, chunks), chunk);
+      continue;
+    }
+    std::vector<Span> sources(n, chunk);
+    // Each begins with the one after it, so that not all write to the same one at once.
+    for (std::size_t i = 1; i < n; ++i) {
+      const auto place = (team.me + i) % n;
+      builder.send(team.at(place), from(place).part(c, chunks));
+    }
+    for (std::size_t i = 1; i < n; ++i) {
+      const auto place = (team.me + n - i) % n;
+      sources[place] = incoming.part(i - 1, n - 1).part(c, chunks);
+      builder.receive(team.at(place), sources[place], chunk);
+    }
+    builder.combine(to(team.me).part(c, chunks), sources);
   }
 }
 
-void direct_all_gather(Builder& builder, const Team& team, const Slices& slices) {
+void direct_all_gather(Builder& builder, const Team& team, const Slices& slices, unsigned chunks) {
   const auto n = team.size();
-  for (std::size_t i = 1; i < n; ++i) {
-    builder.send(team.at(team.me + i), slices(team.me));
-  }
-  for (std::size_t i = 1; i < n; ++i) {
-    const auto place = (team.me + n - i) % n;
-    builder.receive(team.at(place), slices(place));
+  for (unsigned c = 0; c < chunks; ++c) {
+    for (std::size_t i = 1; i < n; ++i) {
+      builder.send(team.at(team.me + i), slices(team.me).part(c, chunks));
+    }
+    for (std::size_t i = 1; i < n; ++i) {
+      const auto place = (team.me + n - i) % n;
+      builder.receive(team.at(place), slices(place).part(c, chunks));
+    }
   }
 }
 

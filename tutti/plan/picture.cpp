@@ -132,8 +132,32 @@ class Drawing {
   Svg svg_{width(), rows() + (flaw_ ? 40 : 10)};
 };
 
+/// Without waits for what does not come before: such a plan has no order in which it could be drawn.
+Plan with_earlier_waits(Plan plan) {
+  for (auto& program : plan.programs) {
+    auto steps = program.steps;
+    std::vector<std::uint32_t> after;
+    for (std::uint32_t i = 0; i < steps.size(); ++i) {
+      const auto begin = static_cast<std::uint32_t>(after.size());
+      const auto before = program.after_of(program.steps[i]);
+      std::copy_if(before.begin(), before.end(), std::back_inserter(after),
+                   [i](std::uint32_t step) { return step < i; });
+      steps[i].after = {begin, static_cast<std::uint32_t>(after.size()) - begin};
+    }
+    program.steps = std::move(steps);
+    program.after = std::move(after);
+  }
+  return plan;
+}
+
 }  // namespace
 
-std::string draw(const Plan& plan, const Flaw* flaw) { return Drawing(plan, flaw).text(); }
+std::string draw(const Plan& plan, const Flaw* flaw) {
+  if (flaw && flaw->kind == Flaw::Kind::malformed) {
+    const auto drawable = with_earlier_waits(plan);
+    return Drawing(drawable, flaw).text();
+  }
+  return Drawing(plan, flaw).text();
+}
 
 }  // namespace tutti::plan

@@ -21,18 +21,7 @@ double bus_bytes(Op op, double ranks, double block) {
   }
 }
 
-bool has_chunks(const Request& request) {
-  if (request.algorithm == Algorithm::hybrid) {
-    auto outer = request;
-    outer.algorithm = request.outer;
-    return request.inner != Algorithm::direct || has_chunks(outer);
-  }
-  auto two = request;
-  two.chunks = 2;
-  auto one = request;
-  one.chunks = 1;
-  return shape_of(one).value().pieces != shape_of(two).value().pieces;
-}
+bool has_chunks(const Request& request) { return takes_chunks(request.algorithm, request.op); }
 
 /// Whether chunks follow each other through the same steps, so that after some each takes as long as the one before.
 bool is_pipeline(const Request& request) {
@@ -143,10 +132,12 @@ std::vector<Request> variants(const Request& request, std::size_t bytes, const F
     }
     auto one = request;
     one.hosts = hosts_of(fabric);
-    const auto leaders = static_cast<unsigned>(one.hosts.back().size());
+    const auto all = static_cast<unsigned>(one.hosts.back().size());
+    const auto fewest = options.leaders > 0 ? options.leaders : 1;
+    const auto most = options.leaders > 0 ? options.leaders : all;
     for (const auto outer : {Algorithm::halving_doubling, Algorithm::recursive_doubling, Algorithm::double_tree,
                              Algorithm::ring, Algorithm::direct}) {
-      for (one.leaders = 1; one.leaders <= leaders; one.leaders = one.leaders < leaders ? leaders : leaders + 1) {
+      for (one.leaders = fewest; one.leaders <= most; one.leaders = one.leaders < most ? most : most + 1) {
         one.outer = outer;
         some.push_back(one);
       }
@@ -204,6 +195,7 @@ Result<Price> cheapest(const Request& request, std::size_t bytes_of_block, const
   auto first = request;
   if (first.algorithm == Algorithm::hybrid && first.hosts.empty()) {
     first.hosts = hosts_of(fabric);
+    first.leaders = std::max(options.leaders, 1U);
   }
   if (auto good = check_both(first, network); !good) {
     return good.error();

@@ -34,6 +34,8 @@ struct PriceOptions {
   double most_simulated = 240'000;
   /// Of which the quickest is taken, where an algorithm has chunks.
   std::vector<unsigned> chunks = {1, 2, 4, 8, 16, 32, 64};
+  /// Of hybrids without hosts; 0: the best of one and all ranks of a host.
+  unsigned leaders = 0;
 };
 
 /// What the plan takes that is asked for, with its chunks. Errors as of `check`.

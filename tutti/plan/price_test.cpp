@@ -54,7 +54,8 @@ TEST(Price, TheCheapestChunksAreTaken) {
     one.chunks = chunks;
     EXPECT_LE(best.seconds, 1.05 * price(one, kMi, network).value().seconds) << chunks;
   }
-  EXPECT_EQ(cheapest({.algorithm = Algorithm::direct, .ranks = 12}, kMi, network).value().request.chunks, 1);
+  const Request bruck{.op = Op::all_to_all, .algorithm = Algorithm::bruck, .ranks = 12};
+  EXPECT_EQ(cheapest(bruck, kMi, network).value().request.chunks, 1);
   EXPECT_EQ(cheapest(request, 64, network).value().request.chunks, 1);  // a line cannot be divided
 }
 

@@ -233,7 +233,7 @@ void price_everyone(Rounds& rounds, const std::vector<Members>& teams, double by
                        .messages = end_work(network, level, level.send, bytes).seconds + last};
   rounds.all_spend(
       std::max({working, late, crossing}, [](const Spent& a, const Spent& b) { return a.total() < b.total(); }),
-      most_messages);
+      most_messages, {.processor = most_working, .link = line});
 }
 
 }  // namespace tutti::plan

@@ -1,7 +1,9 @@
 #include "tutti/plan/prove.h"
 
+#include <map>
 #include <random>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -190,6 +192,7 @@ TEST(Prove, FindsEveryDamageThatMatters) {
   Lot lot(20261115);
   int matter = 0;
   int found = 0;
+  std::map<Flaw::Kind, int> unseen;  // flaws that no rehearsal showed
   for (int i = 0; i < 1000; ++i) {
     constexpr std::array kOps{Op::all_reduce, Op::reduce_scatter, Op::all_gather, Op::broadcast,
                               Op::reduce,     Op::all_to_all,     Op::gather,     Op::scatter};
@@ -198,7 +201,7 @@ TEST(Prove, FindsEveryDamageThatMatters) {
     request.algorithm = choices[draw(lot, choices.size())];
     request.ranks = 2 + static_cast<int>(draw(lot, 6));
     request.root = Rank{static_cast<int>(draw(lot, static_cast<std::size_t>(request.ranks)))};
-    request.chunks = 1 + static_cast<unsigned>(draw(lot, 3));
+    request.chunks = 1 + static_cast<unsigned>(draw(lot, takes_chunks(request.algorithm, request.op) ? 3 : 1));
     request.hosts = {{}, {}};
     for (int rank = 0; rank < request.ranks; ++rank) {
       request.hosts[static_cast<std::size_t>(rank) % 2].push_back(Rank{rank});
@@ -212,11 +215,28 @@ TEST(Prove, FindsEveryDamageThatMatters) {
       wrong = rehearse(plan, {.seed = seed, .buffered = seed % 2 == 1, .same_memory = seed % 4 >= 2});
     }
     matter += wrong || !is_well_formed(plan) ? 1 : 0;
+    if (flaw && !wrong && is_well_formed(plan)) {
+      ++unseen[flaw->kind];
+      // A plan that always blocks, or always ends with something else, does so in every order.
+      EXPECT_TRUE(flaw->kind == Flaw::Kind::race || flaw->kind == Flaw::Kind::unmatched)
+          << to_string(request.algorithm) << " " << to_string(request.op) << ", a step " << what
+          << ": no rehearsal shows " << flaw->sentence;
+    }
     EXPECT_TRUE(flaw || !wrong) << to_string(request.algorithm) << " " << to_string(request.op) << " of "
                                 << request.ranks << " ranks, a step " << what << ": proved, but " << *wrong;
   }
   EXPECT_GT(matter, 500) << "the damages are too tame to show anything";
   EXPECT_GE(found, matter);
+  // Not false, but not shown: a race harms in few orders, or in none where both write the same; and a rehearsal does
+  // not mind in which length a message is received. Were there many, the proof would refuse plans that run well.
+  const auto unseen_races = unseen[Flaw::Kind::race];
+  const auto unseen_lengths = unseen[Flaw::Kind::unmatched];
+  EXPECT_LT(unseen_races, found / 20);
+  EXPECT_LT(unseen_lengths, found / 20);
+  fmt::print("{} of 1,000 damages matter, {} are found, of which rehearsals show all but {} races and {} lengths\n",
+             matter, found, unseen_races, unseen_lengths);
+  RecordProperty("unseen_races", unseen_races);
+  RecordProperty("unseen_lengths", unseen_lengths);
   RecordProperty("found", found);
   RecordProperty("matter", matter);
 }

@@ -18,32 +18,37 @@ void take_own(Builder& builder, const Team& team) {
 
 }  // namespace
 
-void direct_reduce(Builder& builder, const Team& team, Span from, Span to) {
+void direct_reduce(Builder& builder, const Team& team, Span from, Span to, unsigned chunks) {
   const auto n = team.size();
-  if (!is_root(team)) {
-    builder.send(team.at(0), from);
-    return;
+  const auto incoming = builder.scratch(is_root(team) ? from.count * static_cast<std::uint32_t>(n - 1) : 0);
+  for (unsigned c = 0; c < chunks; ++c) {
+    const auto own = from.part(c, chunks);
+    if (!is_root(team)) {
+      builder.send(team.at(0), own);
+      continue;
+    }
+    if (n == 1) {
+      builder.copy(to.part(c, chunks), own);
+      continue;
+    }
+    std::vector<Span> sources{own};
+    for (std::size_t i = 1; i < n; ++i) {
+      sources.push_back(incoming.part(i - 1, n - 1).part(c, chunks));
+      builder.receive(team.at(i), sources.back(), own);
+    }
+    builder.combine(to.part(c, chunks), sources);
   }
-  if (n == 1) {
-    builder.copy(to, from);
-    return;
-  }
-  const auto incoming = builder.scratch(from.count * static_cast<std::uint32_t>(n - 1));
-  std::vector<Span> sources{from};
-  for (std::size_t i = 1; i < n; ++i) {
-    sources.push_back(incoming.part(i - 1, n - 1));
-    builder.receive(team.at(i), sources.back(), from);
-  }
-  builder.combine(to, sources);
 }
 
-void direct_broadcast(Builder& builder, const Team& team, Span span) {
-  if (!is_root(team)) {
-    builder.receive(team.at(0), span);
-    return;
-  }
-  for (std::size_t i = 1; i < team.size(); ++i) {
-    builder.send(team.at(i), span);
+void direct_broadcast(Builder& builder, const Team& team, Span span, unsigned chunks) {
+  for (unsigned c = 0; c < chunks; ++c) {
+    if (!is_root(team)) {
+      builder.receive(team.at(0), span.part(c, chunks));
+      continue;
+    }
+    for (std::size_t i = 1; i < team.size(); ++i) {
+      builder.send(team.at(i), span.part(c, chunks));
+    }
   }
 }
 
@@ -74,14 +79,14 @@ void tree_broadcast(Builder& builder, const Team& team, unsigned chunks) {
   tree_broadcast(builder, team, binary_branch(team.size(), team.me), builder.output(), chunks);
 }
 
-void binomial_broadcast(Builder& builder, const Team& team) {
+void binomial_broadcast(Builder& builder, const Team& team, unsigned chunks) {
   take_own(builder, team);
-  tree_broadcast(builder, team, binomial_branch(team.size(), team.me), builder.output(), 1);
+  tree_broadcast(builder, team, binomial_branch(team.size(), team.me), builder.output(), chunks);
 }
 
-void direct_broadcast(Builder& builder, const Team& team) {
+void direct_broadcast(Builder& builder, const Team& team, unsigned chunks) {
   take_own(builder, team);
-  direct_broadcast(builder, team, builder.output());
+  direct_broadcast(builder, team, builder.output(), chunks);
 }
 
 void scatter_gather_broadcast(Builder& builder, const Team& team, unsigned chunks) {
@@ -93,33 +98,41 @@ void tree_reduce(Builder& builder, const Team& team, unsigned chunks) {
   tree_reduce(builder, team, binary_branch(team.size(), team.me), builder.input(), on_the_way(builder, team), chunks);
 }
 
-void direct_reduce(Builder& builder, const Team& team) {
-  direct_reduce(builder, team, builder.input(), is_root(team) ? builder.output() : Span{});
+void direct_reduce(Builder& builder, const Team& team, unsigned chunks) {
+  direct_reduce(builder, team, builder.input(), is_root(team) ? builder.output() : Span{}, chunks);
 }
 
 void scatter_gather_reduce(Builder& builder, const Team& team, unsigned chunks) {
   ring_reduce_to_first(builder, team, builder.input(), on_the_way(builder, team), chunks);
 }
 
-void direct_gather(Builder& builder, const Team& team) {
-  if (!is_root(team)) {
-    builder.send(team.at(0), builder.input());
-    return;
+void direct_gather(Builder& builder, const Team& team, unsigned chunks) {
+  if (is_root(team)) {
+    builder.copy(builder.output(to_index(builder.me())), builder.input());
   }
-  builder.copy(builder.output(to_index(builder.me())), builder.input());
-  for (std::size_t i = 1; i < team.size(); ++i) {
-    builder.receive(team.at(i), builder.output(to_index(team.at(i))));
+  for (unsigned c = 0; c < chunks; ++c) {
+    if (!is_root(team)) {
+      builder.send(team.at(0), builder.input().part(c, chunks));
+      continue;
+    }
+    for (std::size_t i = 1; i < team.size(); ++i) {
+      builder.receive(team.at(i), builder.output(to_index(team.at(i))).part(c, chunks));
+    }
   }
 }
 
-void direct_scatter(Builder& builder, const Team& team) {
-  if (!is_root(team)) {
-    builder.receive(team.at(0), builder.output());
-    return;
+void direct_scatter(Builder& builder, const Team& team, unsigned chunks) {
+  if (is_root(team)) {
+    builder.copy(builder.output(), builder.input(to_index(builder.me())));
   }
-  builder.copy(builder.output(), builder.input(to_index(builder.me())));
-  for (std::size_t i = 1; i < team.size(); ++i) {
-    builder.send(team.at(i), builder.input(to_index(team.at(i))));
+  for (unsigned c = 0; c < chunks; ++c) {
+    if (!is_root(team)) {
+      builder.receive(team.at(0), builder.output().part(c, chunks));
+      continue;
+    }
+    for (std::size_t i = 1; i < team.size(); ++i) {
+      builder.send(team.at(i), builder.input(to_index(team.at(i))).part(c, chunks));
+    }
   }
 }
 

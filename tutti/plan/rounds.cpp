@@ -1,6 +1,7 @@
 #include "tutti/plan/rounds.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 namespace tutti::plan {
@@ -15,10 +16,8 @@ Rounds::Rounds(const Fabric& fabric)
 
 double Rounds::crowding(const Work& work, double ranks_of_host) const {
   const auto& processors = fabric_.network().processors;
-  double factor = 1;
-  if (processors.cores > 0) {
-    factor = std::max(factor, ranks_of_host / processors.cores);
-  }
+  const auto turns = processors.turns(static_cast<std::int64_t>(std::ceil(ranks_of_host)));
+  auto factor = static_cast<double>(std::max<std::int64_t>(turns, 1));
   if (processors.memory > 0 && work.seconds > 0) {
     factor = std::max(factor, ranks_of_host * work.copied / work.seconds / processors.memory);
   }
@@ -145,7 +144,7 @@ void Rounds::combine(std::span<const Rank> ranks, std::uint32_t sources, double 
   }
 }
 
-void Rounds::all_spend(const Spent& spent, double messages_of_a_rank) {
+void Rounds::all_spend(const Spent& spent, double messages_of_a_rank, Busy busy) {
   const auto& latest = clocks_[last()];
   const auto now = latest.now + spent.total();
   auto all = latest.spent;
@@ -154,12 +153,15 @@ void Rounds::all_spend(const Spent& spent, double messages_of_a_rank) {
     clock.now = now;
     clock.spent = all;
     clock.messages += messages_of_a_rank;
+    clock.busy += busy.processor;
   }
+  any_link_busy_ += busy.link;
 }
 
 void Rounds::begin_chunks() {
   std::fill(link_busy_.begin(), link_busy_.end(), 0);
   std::fill(host_busy_.begin(), host_busy_.end(), 0);
+  any_link_busy_ = 0;
   for (auto& clock : clocks_) {
     clock.busy = 0;
     clock.reducing = 0;
@@ -178,9 +180,10 @@ void Rounds::end_chunks(unsigned chunks) {
   if (const auto host = *std::max_element(host_busy_.begin(), host_busy_.end()); host > each.total()) {
     each = each * (host / each.total());
   }
-  if (const auto link = std::max_element(link_busy_.begin(), link_busy_.end());
-      link != link_busy_.end() && *link > each.total()) {
-    each = {.sharing = *link};
+  const auto busiest = std::max_element(link_busy_.begin(), link_busy_.end());
+  const auto link = any_link_busy_ + (busiest == link_busy_.end() ? 0 : *busiest);
+  if (link > each.total()) {
+    each = {.sharing = link};
   }
   further_chunk_ = std::max(further_chunk_, each.total());
   each = each * more;

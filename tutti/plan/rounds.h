@@ -9,6 +9,12 @@
 
 namespace tutti::plan {
 
+/// What something priced otherwise keeps the busiest processor and the busiest link busy for.
+struct Busy {
+  double processor = 0;
+  double link = 0;
+};
+
 /// Prices what many ranks do at once, round after round, without following each event: ranks have clocks, the messages
 /// of a round share the links that they cross, and a rank waits only for what it gets. For plans that are too long to
 /// be simulated. One thread.
@@ -29,7 +35,7 @@ class Rounds {
   /// All of these ranks add so many sources, or copy one, at the same time; `times` of that.
   void combine(std::span<const Rank> ranks, std::uint32_t sources, double bytes, double times = 1);
   /// Everybody goes on together after that, having spent it on something priced otherwise.
-  void all_spend(const Spent& spent, double messages_of_a_rank);
+  void all_spend(const Spent& spent, double messages_of_a_rank, Busy busy = {});
 
   /// What follows, up to `end_chunks`, is done with one chunk after the other: the first takes as long as that chain,
   /// each next one as long as the busiest processor or link needs for one.
@@ -82,6 +88,7 @@ class Rounds {
   double further_chunk_ = 0;
   std::vector<double> link_busy_;
   std::vector<double> host_busy_;  // its memory or cores
+  double any_link_busy_ = 0;       // what was priced otherwise
   // Of one round.
   struct Crossing {
     double messages = 0;

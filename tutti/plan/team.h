@@ -65,9 +65,9 @@ void ring_reduce_scatter(Builder& builder, const Team& team, const Slices& from,
 /// Every member has its slice and gets the others.
 void ring_all_gather(Builder& builder, const Team& team, const Slices& slices, unsigned chunks);
 
-/// The same with one message to and from everybody, added in the team's order.
-void direct_reduce_scatter(Builder& builder, const Team& team, const Slices& from, const Slices& to);
-void direct_all_gather(Builder& builder, const Team& team, const Slices& slices);
+/// The same with one message to and from everybody for each chunk, added in the team's order.
+void direct_reduce_scatter(Builder& builder, const Team& team, const Slices& from, const Slices& to, unsigned chunks);
+void direct_all_gather(Builder& builder, const Team& team, const Slices& slices, unsigned chunks);
 
 /// The root of the tree gets the sum; `to` is used on the way.
 void tree_reduce(Builder& builder, const Team& team, const Branch& branch, Span from, Span to, unsigned chunks);
@@ -78,9 +78,9 @@ void tree_broadcast(Builder& builder, const Team& team, const Branch& branch, Sp
 void ring_all_reduce(Builder& builder, const Team& team, Span from, Span to, unsigned chunks);
 void tree_all_reduce(Builder& builder, const Team& team, Span from, Span to, unsigned chunks);
 void double_tree_all_reduce(Builder& builder, const Team& team, Span from, Span to, unsigned chunks);
-void one_shot_all_reduce(Builder& builder, const Team& team, Span from, Span to);
-void two_shot_all_reduce(Builder& builder, const Team& team, Span from, Span to);
+void one_shot_all_reduce(Builder& builder, const Team& team, Span from, Span to, unsigned chunks);
+void two_shot_all_reduce(Builder& builder, const Team& team, Span from, Span to, unsigned chunks);
 void recursive_doubling_all_reduce(Builder& builder, const Team& team, Span from, Span to, unsigned chunks);
-void halving_doubling_all_reduce(Builder& builder, const Team& team, Span from, Span to);
+void halving_doubling_all_reduce(Builder& builder, const Team& team, Span from, Span to, unsigned chunks);
 
 }  // namespace tutti::plan

@@ -18,9 +18,12 @@ struct Formula {
   bool operator==(const Formula&) const = default;
 };
 
-/// Functions of numbers alone, for two ranks and more, and one chunk: nothing here knows how plans are built.
-/// A hybrid is one with one leader per host and direct inside of hosts, of which the first is the largest.
-inline Formula formula_of(const Request& request) {
+/// Functions of numbers alone, for two ranks and more: nothing here knows how plans are built. A hybrid is one with one
+/// leader per host and direct inside of hosts, of which the first is the largest.
+Formula formula_of(const Request& request);
+
+/// The same of one chunk.
+inline Formula formula_of_one_chunk(const Request& request) {
   const auto count = static_cast<std::uint32_t>(request.ranks);
   const double n = count;
   const auto log2_up = static_cast<std::uint32_t>(std::bit_width(count - 1));
@@ -85,11 +88,24 @@ inline Formula formula_of(const Request& request) {
     case Algorithm::hybrid: {
       // A leader tells the others of its host what it has from the other leaders.
       const auto others = static_cast<std::uint32_t>(request.hosts.front().size()) - 1;
-      const auto between = formula_of({.algorithm = request.outer, .ranks = static_cast<int>(request.hosts.size())});
+      const auto between =
+          formula_of_one_chunk({.algorithm = request.outer, .ranks = static_cast<int>(request.hosts.size())});
       return {between.sent + others, 1, between.messages + others};
     }
   }
   return {};
+}
+
+/// Chunks are more messages with the same bytes. What a root hands out before a ring, or gathers after it, goes in
+/// slices.
+inline Formula formula_of(const Request& request) {
+  auto formula = formula_of_one_chunk(request);
+  auto whole = 0U;
+  if (request.algorithm == Algorithm::scatter_gather) {
+    whole = request.op == Op::reduce ? 1 : static_cast<std::uint32_t>(request.ranks) - 1;
+  }
+  formula.messages = (formula.messages - whole) * request.chunks + whole;
+  return formula;
 }
 
 inline constexpr std::array kEveryOp{Op::all_reduce, Op::reduce_scatter, Op::all_gather, Op::broadcast,

@@ -19,21 +19,14 @@ constexpr std::size_t kShortestChunk = 8 * kKi;
 /// As quick as the quickest.
 constexpr double kAlike = 1.02;
 
-bool gains_by_chunks(Algorithm algorithm) {
-  switch (algorithm) {
-    case Algorithm::ring:
-    case Algorithm::tree:
-    case Algorithm::double_tree:
-    case Algorithm::recursive_doubling:
-    case Algorithm::scatter_gather:
-    case Algorithm::hybrid: return true;
-    case Algorithm::halving_doubling:
-    case Algorithm::one_shot:
-    case Algorithm::direct:
-    case Algorithm::binomial:
-    case Algorithm::bruck: return false;
-  }
-  return false;
+/// Not where what comes is neither added nor passed on: one message carries it as well.
+bool gains_by_chunks(Algorithm algorithm, Op op) {
+  return takes_chunks(algorithm, op) && (algorithm != Algorithm::direct || reduces(op));
+}
+
+/// What MPI's own collectives are there for.
+bool has_library(Op op) {
+  return op == Op::all_reduce || op == Op::all_gather || op == Op::broadcast || op == Op::all_to_all;
 }
 
 /// Everyone gets everything from everybody.
@@ -49,8 +42,13 @@ class Candidates {
     found_.emplace_back();
     if (shape_.hosts.size() == 1) {
       add_ways_in_memory();
-    } else if (op_ == Op::all_reduce) {
-      add_ways_between_hosts();
+    } else {
+      if (has_library(op_)) {
+        add({.kind = Kind::library});
+      }
+      if (op_ == Op::all_reduce) {
+        add_ways_between_hosts();
+      }
     }
     for (const auto algorithm : algorithms_for(op_)) {
       add_plans(algorithm);
@@ -76,7 +74,6 @@ class Candidates {
   }
 
   void add_ways_between_hosts() {
-    add({.kind = Kind::library});
     if (bytes_ <= kMi) {
       add({.kind = Kind::at_once});
     }
@@ -116,15 +113,26 @@ class Candidates {
       return;
     }
     for (const unsigned chunks : {1U, 4U, 16U}) {
-      if (chunks > 1 && (!gains_by_chunks(algorithm) || bytes_ / chunks < kShortestChunk)) {
+      if (chunks > 1 && (!gains_by_chunks(algorithm, op_) || bytes_ / chunks < kShortestChunk)) {
         break;
       }
       if (hybrid) {
-        for (const auto leaders : leader_counts()) {
-          add({.algorithm = algorithm, .chunks = chunks, .leaders = leaders});
-        }
+        add_hybrids(chunks);
       } else {
         add({.algorithm = algorithm, .chunks = chunks});
+      }
+    }
+  }
+
+  /// Between two hosts all algorithms do about the same.
+  void add_hybrids(unsigned chunks) {
+    std::vector<std::optional<Algorithm>> between{std::nullopt};
+    if (shape_.hosts.size() > 2 && bytes_ >= 4 * kKi) {
+      between.insert(between.end(), {Algorithm::ring, Algorithm::tree});
+    }
+    for (const auto leaders : leader_counts()) {
+      for (const auto outer : between) {
+        add({.algorithm = Algorithm::hybrid, .chunks = chunks, .leaders = leaders, .between = outer});
       }
     }
   }

@@ -73,6 +73,17 @@ TEST(Tuner, WhatIsTriedDependsOnHostsAndBytes) {
   EXPECT_THAT(names(Op::all_reduce, kTwoHosts, 25 * kMi), Contains("library"));
   EXPECT_THAT(names(Op::all_reduce, kTwoHosts, 25 * kMi), Contains("in_slices.recursive_doubling@2/512Ki"));
   EXPECT_THAT(names(Op::all_reduce, kTwoHosts, 25 * kMi), Contains("hybrid@2/16"));
+  EXPECT_THAT(names(Op::all_reduce, kTwoHosts, 25 * kMi), Not(Contains("hybrid.direct.ring@2/16")));
+  for (const auto op : {Op::all_gather, Op::broadcast, Op::all_to_all}) {
+    EXPECT_THAT(names(op, kTwoHosts, 25 * kMi), Contains("library"));
+    EXPECT_THAT(names(op, kThree, 25 * kMi), Not(Contains("library")));
+  }
+  EXPECT_THAT(names(Op::reduce_scatter, kTwoHosts, 25 * kMi), Not(Contains("library")));
+  const GroupShape many{.engine = "mpi", .hosts = {2, 2, 3}};
+  EXPECT_THAT(names(Op::all_reduce, many, 25 * kMi), Contains("hybrid.direct.ring@2/16"));
+  EXPECT_THAT(names(Op::all_reduce, many, 25 * kMi), Contains("hybrid.direct.tree@1/4"));
+  EXPECT_THAT(names(Op::all_reduce, many, 8), Not(Contains("hybrid.direct.ring@2")));
+  EXPECT_LT(names(Op::all_reduce, many, 25 * kMi).size(), 60) << "each is timed";
 }
 
 TEST(Tuner, PrefersTheOwnWayThenWhatWasBeforeWhereItIsAsQuick) {

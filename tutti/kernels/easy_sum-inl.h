@@ -21,22 +21,21 @@
 HWY_BEFORE_NAMESPACE();
 namespace tutti::kernels::HWY_NAMESPACE {
 
-/// Whether the sums of all lanes are easy, of numbers of so many bits; and the largest magnitude in each, which sums
-/// that are not easy need.
-template <int kBits, class D>
-HWY_INLINE bool is_easy(D d, std::span<const std::byte* const> sources, std::size_t at, hn::Vec<D>& largest) {
-  const hn::Rebind<std::int32_t, D> words;
-  const hn::Rebind<std::uint32_t, D> bits;
+/// Whether the sums of all lanes are easy, of float32 with numbers of so many bits; and the largest magnitude in each,
+/// as bits, which sums that are not easy need.
+template <int kBits, class DW>
+HWY_INLINE bool is_easy(DW words, std::span<const std::byte* const> sources, std::size_t at, hn::Vec<DW>& most) {
+  const hn::RebindToUnsigned<DW> bits;
   const auto exponent = [&](int value) HWY_ATTR { return hn::Set(words, value * (1 << 23)); };
-  auto most = hn::Zero(words);
+  most = hn::Zero(words);
   auto least = hn::Set(bits, 0x7FFFFFFF);  // one less than the least that is not zero
+#pragma GCC unroll 4                       // addresses and the loop itself count
   for (const auto* source : sources) {
     const auto magnitude =
         hn::And(hn::LoadU(words, reinterpret_cast<const std::int32_t*>(source) + at), hn::Set(words, 0x7FFFFFFF));
     most = hn::Max(most, magnitude);
     least = hn::Min(least, hn::BitCast(bits, hn::Sub(magnitude, hn::Set(words, 1))));
   }
-  largest = hn::PromoteTo(d, hn::BitCast(hn::Rebind<float, D>(), most));
   const auto low = hn::BitCast(words, least);
   // A double holds the bits of one addend, those between the exponents, and what so many addends carry.
   const int room = 53 - kBits - std::bit_width(sources.size() - 1);
@@ -52,6 +51,7 @@ HWY_INLINE bool is_easy(D d, std::span<const std::byte* const> sources, std::siz
 template <class D>
 HWY_INLINE hn::Vec<D> easy_sum(D d, std::span<const std::byte* const> sources, std::size_t at) {
   auto sum = hn::Zero(d);
+#pragma GCC unroll 4  // addresses and the loop itself count
   for (const auto* source : sources) {
     sum = hn::Add(sum, load_wide(d, reinterpret_cast<const float*>(source) + at));
   }

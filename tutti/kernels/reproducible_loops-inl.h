@@ -16,6 +16,7 @@
 #include "tutti/kernels/blocks-inl.h"
 #include "tutti/kernels/easy_sum-inl.h"
 #include "tutti/kernels/round_once-inl.h"
+#include "tutti/kernels/sum_at_once-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tutti::kernels::HWY_NAMESPACE {
@@ -37,13 +38,12 @@ HWY_INLINE const std::uint64_t* sum_at(const std::byte* sums, std::size_t at) {
   return reinterpret_cast<const std::uint64_t*>(sums) + at * kWords<T>;
 }
 
-/// `visit(d, at)` for every vector of doubles; at the end for single elements, by the same code and so to the same
-/// bits.
+/// `visit(d, at)` for every vector of doubles from `at` on; at the end for single elements, by the same code and so to
+/// the same bits.
 template <class F>
-HWY_INLINE void for_every_vector(std::size_t count, F&& visit) {
+HWY_INLINE void for_every_vector(std::size_t count, F&& visit, std::size_t at = 0) {
   const hn::ScalableTag<double> vector;
   const hn::CappedTag<double, 1> single;
-  std::size_t at = 0;
   for (; at + hn::Lanes(vector) <= count; at += hn::Lanes(vector)) {
     visit(vector, at);
   }
@@ -71,27 +71,84 @@ HWY_INLINE auto rounded(D d, const Divisor& by, W code, W a, W b, W c) {
 }
 
 template <class T, int kBits, class D>
-HWY_INLINE auto sum_vector(D d, const Divisor& by, std::span<const std::byte* const> sources, std::size_t at) {
-  hn::Vec<D> most;
-  if constexpr (kDigits<T> == 3) {
-    most = largest(d, sources, at, T());
-  } else if (is_easy<kBits>(d, sources, at, most)) {
-    return as_float<kBits>(d, divided(d, by, easy_sum(d, sources, at)));
-  }
+HWY_INLINE auto sum_by_digits(D d, const Divisor& by, std::span<const std::byte* const> sources, std::size_t at,
+                              hn::Vec<D> most) {
   WholeVector<D> code, a, b, c;
-  add_up<T>(d, sources, at, most, code, a, b, c);
+  if constexpr (kDigits<T> == 2) {
+    c = hn::Zero(Whole<D>());
+    add_up_at_once(d, sources, at, most, code, a, b);
+  } else {
+    add_up<T>(d, sources, at, most, code, a, b, c);
+  }
   return rounded<T, kBits>(d, by, code, a, b, c);
+}
+
+template <int kBits, class D>
+HWY_INLINE auto sum_easily(D d, const Divisor& by, std::span<const std::byte* const> sources, std::size_t at) {
+  return as_float<kBits>(d, divided(d, by, easy_sum(d, sources, at)));
+}
+
+template <class T, int kBits, class D>
+HWY_INLINE auto sum_vector(D d, const Divisor& by, std::span<const std::byte* const> sources, std::size_t at) {
+  if constexpr (kDigits<T> == 3) {
+    return sum_by_digits<T, kBits>(d, by, sources, at, largest(d, sources, at, T()));
+  } else {
+    const hn::Rebind<std::int32_t, D> words;
+    hn::Vec<decltype(words)> most;
+    if (is_easy<kBits>(words, sources, at, most)) {
+      return sum_easily<kBits>(d, by, sources, at);
+    }
+    return sum_by_digits<T, kBits>(d, by, sources, at, hn::PromoteTo(d, hn::BitCast(hn::Rebind<float, D>(), most)));
+  }
+}
+
+/// Whole vectors of float32, so that a look at them is one at twice as many as a vector of doubles holds. Returns the
+/// number of elements in them.
+template <int kBits>
+std::size_t sum_whole_vectors([[maybe_unused]] const Divisor& by, [[maybe_unused]] const Buffers& buffers) {
+  std::size_t at = 0;
+#if HWY_TARGET != HWY_SCALAR
+  const hn::ScalableTag<double> d;
+  const hn::Repartition<std::int32_t, decltype(d)> words;
+  const hn::Repartition<float, decltype(d)> floats;
+  const hn::Half<decltype(floats)> half;
+  const auto n = hn::Lanes(d);
+  const auto store = [&](auto result, std::size_t where) HWY_ATTR {
+    for (auto* out : buffers.outs) {
+      hn::StoreU(result, half, reinterpret_cast<float*>(out) + where);
+    }
+  };
+  for (; at + 2 * n <= buffers.count; at += 2 * n) {
+    hn::Vec<decltype(words)> most;
+    if (is_easy<kBits>(words, buffers.sources, at, most)) {
+      store(sum_easily<kBits>(d, by, buffers.sources, at), at);
+      store(sum_easily<kBits>(d, by, buffers.sources, at + n), at + n);
+      continue;
+    }
+    const auto largest = hn::BitCast(floats, most);
+    const auto lower = hn::PromoteTo(d, hn::LowerHalf(half, largest));
+    const auto upper = hn::PromoteTo(d, hn::UpperHalf(half, largest));
+    store(sum_by_digits<float, kBits>(d, by, buffers.sources, at, lower), at);
+    store(sum_by_digits<float, kBits>(d, by, buffers.sources, at + n, upper), at + n);
+  }
+#endif
+  return at;
 }
 
 /// Sources are floats, outs too.
 template <class T, int kBits = kOwnBits<T>>
 void sum_once(const Divisor& by, const Buffers& buffers) {
-  for_every_vector(buffers.count, [&](auto d, std::size_t at) HWY_ATTR {
+  std::size_t done = 0;
+  if constexpr (kDigits<T> == 2) {
+    done = sum_whole_vectors<kBits>(by, buffers);
+  }
+  const auto visit = [&](auto d, std::size_t at) HWY_ATTR {
     const auto result = sum_vector<T, kBits>(d, by, buffers.sources, at);
     for (auto* out : buffers.outs) {
       hn::StoreU(result, hn::Rebind<T, decltype(d)>(), reinterpret_cast<T*>(out) + at);
     }
-  });
+  };
+  for_every_vector(buffers.count, visit, done);
 }
 
 /// Sources are floats, the one out accumulators that they are added to.

@@ -214,6 +214,30 @@ TEST(Reproducible, OnlyTheResultOverflows) {
   EXPECT_EQ(sum_of<double>(DType::float64, {-largest, -largest, -largest}, ReduceOp::reproducible_avg), -largest);
 }
 
+/// All bits of the largest float32 below each power of two: whatever it is in units of its bin, eight of them may be
+/// more than a word holds.
+TEST(Reproducible, TheLargestOfEveryExponentAddUp) {
+  std::vector<float> numbers;
+  for (int exponent = -125; exponent <= 128; ++exponent) {
+    numbers.push_back(std::ldexp(0x0.FFFFFFp0F, exponent));
+  }
+  auto negative = numbers;
+  for (auto& number : negative) {
+    number = -number;
+  }
+  const auto* const more = reinterpret_cast<const std::byte*>(numbers.data());
+  const auto* const less = reinterpret_cast<const std::byte*>(negative.data());
+  const std::vector<const std::byte*> addends{more, more, more, less, more, more, more, more};
+  on_every_target([&] {
+    std::vector<float> sums(numbers.size());
+    auto* const out = reinterpret_cast<std::byte*>(sums.data());
+    reduce({.op = ReduceOp::reproducible_sum, .dtype = DType::float32}, addends, {&out, 1}, numbers.size());
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      EXPECT_EQ(sums[i], static_cast<float>(6.0 * numbers[i])) << numbers[i];
+    }
+  });
+}
+
 TEST(Reproducible, InfinitiesAndNaNs) {
   EXPECT_EQ(float_sum({INFINITY, -3e38F, 1, INFINITY}), INFINITY);
   EXPECT_EQ(double_sum({1, -INFINITY, 1e308, 1e308}), -INFINITY);

@@ -19,6 +19,28 @@ TEST(Options, NonsenseEndsTheProgramWithASentence) {
   EXPECT_EXIT(parse_op("reduce_all"), testing::ExitedWithCode(2), "no operation 'reduce_all'");
 }
 
+Options parse_words(std::vector<const char*> words) {
+  words.insert(words.begin(), "bench");
+  return parse_options(static_cast<int>(words.size()), const_cast<char**>(words.data()));
+}
+
+TEST(Options, NumbersThatMakeNoSenseAreRefused) {
+  EXPECT_EQ(parse_words({"--seconds-per-size", "0.0001"}).seconds_per_size, 0.0001);
+  for (const auto* seconds : {"nan", "inf", "-1", "0", "1e300", "-nan", "1e400"}) {
+    EXPECT_EXIT(parse_words({"--seconds-per-size", seconds}), testing::ExitedWithCode(2),
+                "bench: --seconds-per-size wants [^\n]*'\n$")
+        << seconds;
+  }
+  for (const auto& [option, value] : {std::pair("--sizes", "8,0"),
+                                      {"--sizes", "99999999999Gi"},
+                                      {"--sizes", "-8"},
+                                      {"--min-iterations", "0"},
+                                      {"--min-iterations", "20001"},
+                                      {"-n", "0"}}) {
+    EXPECT_EXIT(parse_words({option, value}), testing::ExitedWithCode(2), option) << value;
+  }
+}
+
 TEST(Measure, PercentilesLieBetweenSamples) {
   const Summary summary = summarize({5, 1, 4, 2, 3});
   EXPECT_DOUBLE_EQ(summary.median_us, 3);

@@ -20,6 +20,9 @@
 namespace bench {
 namespace {
 
+constexpr int kMostRounds = 1000000;
+constexpr int kMostCores = 1 << 20;
+
 struct LinkOptions {
   bool compare = false;
   bool json = false;
@@ -47,11 +50,11 @@ LinkOptions parse(int count, char** words) {
     } else if (word == "--from" && has_value) {
       options.from = words[++i];
     } else if (word == "--rounds" && has_value) {
-      options.rounds = std::max(1, number_of<int>(words[++i], word));
+      options.rounds = number_in<int>(words[++i], word, 1, kMostRounds);
     } else if (word == "--cores" && has_value) {
-      options.cores = number_of<int>(words[++i], word);
+      options.cores = number_in<int>(words[++i], word, 1, kMostCores);
     } else if (word == "--seconds-per-size" && has_value) {
-      options.timing.seconds_per_size = number_of<double>(words[++i], word);
+      options.timing.seconds_per_size = seconds_of(words[++i], word);
     } else if (word != "--links") {
       fail(fmt::format("--links: no option '{}'", word));
     }
@@ -106,29 +109,43 @@ Recording record(const tutti::World& world, const LinkOptions& options) {
 }
 
 /// Takes minutes.
-tutti::plan::Network network_of(const Recording& recording) {
+tutti::Result<tutti::plan::Network> network_of(const Recording& recording) {
   std::vector<tutti::plan::TimedPlan> timed;
   for (const auto& one : recording.calibration) {
     timed.push_back(one.plan);
   }
-  auto network = tutti::plan::calibrate(guess_network(recording.ranks, recording.cores_of_host), timed);
-  if (!network) {
-    fail(network.error().message);
-  }
-  return std::move(network).value();
+  return tutti::plan::calibrate(guess_network(recording.ranks, recording.cores_of_host), timed);
 }
 
-void write_or_fail(const std::string& path, const std::string& text) {
-  if (const auto written = tutti::write_whole(path, text); !written) {
-    fail(written.error().message);
+/// What the program exits with. Where others wait for rank 0 it must not end at once: it would count as lost.
+int complain(const tutti::Error& error) {
+  std::fputs(fmt::format("bench: {}\n", error.message).c_str(), stderr);
+  return 2;
+}
+
+/// Before anything is timed or computed, which takes minutes.
+tutti::Status can_write(const LinkOptions& options) {
+  for (const auto& path : {options.out, options.record}) {
+    if (!path.empty()) {
+      if (auto good = tutti::can_write_whole(path); !good) {
+        return good;
+      }
+    }
   }
+  return {};
 }
 
 int find_and_tell(const Recording& recording, const LinkOptions& options) {
-  const auto network = network_of(recording);
+  const auto found = network_of(recording);
+  if (!found) {
+    return complain(found.error());
+  }
+  const auto& network = found.value();
   keep(network, recording);
   if (!options.out.empty()) {
-    write_or_fail(options.out, tutti::plan::to_json(network));
+    if (const auto written = tutti::write_whole(options.out, tutti::plan::to_json(network)); !written) {
+      return complain(written.error());
+    }
   }
   if (options.json) {
     fmt::print("{}\n", to_json(recording, network));
@@ -146,10 +163,25 @@ int use(const Recording& recording, const LinkOptions& options) {
   if (options.record.empty()) {
     return find_and_tell(recording, options);
   }
-  write_or_fail(options.record, to_json(recording));
+  if (const auto written = tutti::write_whole(options.record, to_json(recording)); !written) {
+    return complain(written.error());
+  }
   fmt::print(stderr, "recorded in {}; tutti bench --links --from {} finds the network\n", options.record,
              options.record);
   return 0;
+}
+
+/// Whether there is anything to be timed: what the first rank, which writes, finds, and all then exit with.
+int begin(const tutti::World& world, const LinkOptions& options) {
+  constexpr const char* kBegin = "bench/links/begin";
+  constexpr const char* kNo = "no";
+  const auto store = world.store();
+  if (world.rank() != tutti::Rank{0}) {
+    return store->get_to_str({kBegin}) == kNo ? 2 : 0;
+  }
+  const auto writable = can_write(options);
+  store->set(kBegin, std::string(writable ? "yes" : kNo));
+  return writable ? 0 : complain(writable.error());
 }
 
 }  // namespace
@@ -163,13 +195,15 @@ int links_main(int count, char** words) {
   if (!options.from.empty()) {
     const auto recording = read_recording(options.from);
     if (!recording) {
-      fail(recording.error().message);
+      return complain(recording.error());
     }
-    return find_and_tell(recording.value(), options);
+    const auto writable = can_write(options);
+    return writable ? find_and_tell(recording.value(), options) : complain(writable.error());
   }
   const auto world = tutti::init();
   at::set_num_threads(1);
-  const auto recording = record(world, options);
+  int code = begin(world, options);
+  const auto recording = code == 0 ? record(world, options) : Recording();
   // Rank 0 may now compute for minutes. Who left a job of MPI's meanwhile would wait for it in MPI_Finalize, in vain;
   // and rank 0 serves the store, so that it leaves last.
   constexpr const char* kOver = "bench/links/over";
@@ -178,9 +212,9 @@ int links_main(int count, char** words) {
   if (world.rank() != tutti::Rank{0}) {
     store->wait({kOver}, std::chrono::minutes(30));
     store->add(kHeard, 1);
-    return 0;
+    return code;
   }
-  const int code = use(recording, options);
+  code = code == 0 ? use(recording, options) : code;
   store->set(kOver, std::string("yes"));
   const auto until = tutti::Deadline::after(std::chrono::seconds(10));
   while (store->add(kHeard, 0) < world.size() - 1 && !until.expired()) {

@@ -38,8 +38,6 @@ class World {
   virtual std::vector<double> slowest(std::vector<double> values) = 0;
 };
 
-constexpr std::size_t kMostSamples = 20000;
-
 struct Summary {
   double median_us = 0;
   double p10_us = 0;
@@ -118,7 +116,8 @@ Summary measure(World& world, const Options& options, Run run, Touch touch) {
   const double estimate = warm_up(world, options.seconds_per_size, trial);
   const auto batch = static_cast<std::size_t>(std::clamp(kBatchMicroseconds / estimate, 1.0, 1e4));
   const double wanted = options.seconds_per_size * 1e6 / (estimate * static_cast<double>(batch));
-  const auto samples = std::clamp(static_cast<std::size_t>(wanted), options.min_iterations, kMostSamples);
+  const auto most = static_cast<double>(kMostSamples);
+  const auto samples = static_cast<std::size_t>(std::clamp(wanted, static_cast<double>(options.min_iterations), most));
 
   std::vector<double> times(samples);
   for (double& time : times) {

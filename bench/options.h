@@ -12,6 +12,8 @@
 
 namespace bench {
 
+inline constexpr std::size_t kMostSamples = 20000;
+
 /// `bytes` is the size that NCCL's tests mean: the buffer (all_reduce, broadcast), the whole output (all_gather), the
 /// whole input (reduce_scatter, all_to_all of one rank).
 struct Options {
@@ -40,6 +42,28 @@ Number number_of(std::string_view text, std::string_view option) {
   return value;
 }
 
+/// A whole number that makes sense there.
+template <typename Number>
+Number number_in(std::string_view text, std::string_view option, Number least, Number most) {
+  const auto value = number_of<Number>(text, option);
+  if (value < least || value > most) {
+    fail(std::string(option) + " wants a number from " + std::to_string(least) + " to " + std::to_string(most) +
+         ", not '" + std::string(text) + "'");
+  }
+  return value;
+}
+
+/// More than that nobody waits for.
+inline constexpr double kMostSeconds = 86400;
+
+inline double seconds_of(std::string_view text, std::string_view option) {
+  const auto value = number_of<double>(text, option);
+  if (!(value > 0) || value > kMostSeconds) {  // also what is no number
+    fail(std::string(option) + " wants seconds, more than 0 and up to a day, not '" + std::string(text) + "'");
+  }
+  return value;
+}
+
 /// "8", "4Ki", "25Mi", "1Gi".
 inline std::size_t parse_size(std::string_view text) {
   std::size_t unit = 1;
@@ -51,7 +75,8 @@ inline std::size_t parse_size(std::string_view text) {
       break;
     }
   }
-  return number_of<std::size_t>(text, "--sizes") * unit;
+  constexpr std::size_t kMost = std::size_t{1} << 40;
+  return number_in<std::size_t>(text, "--sizes", 1, kMost / unit) * unit;
 }
 
 inline std::vector<std::size_t> parse_sizes(std::string_view text) {
@@ -82,13 +107,13 @@ inline Options parse_options(int count, char** words) {
     } else if (name == "--dtype") {
       options.dtype = value;
     } else if (name == "--seconds-per-size") {
-      options.seconds_per_size = number_of<double>(value, name);
+      options.seconds_per_size = seconds_of(value, name);
     } else if (name == "--min-iterations") {
-      options.min_iterations = number_of<std::size_t>(value, name);
+      options.min_iterations = number_in<std::size_t>(value, name, 1, kMostSamples);
     } else if (name == "--touch") {
       options.touch = value == "yes";
     } else if (name == "-n") {
-      options.ranks = number_of<std::size_t>(value, name);
+      options.ranks = number_in<std::size_t>(value, name, 1, 4096);
     } else if (name == "--algorithm") {
       options.algorithm = value;
     } else {

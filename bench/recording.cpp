@@ -1,14 +1,15 @@
 #include "bench/recording.h"
 
 #include <algorithm>
-#include <cmath>
-#include <fstream>
-#include <sstream>
+#include <cctype>
+#include <cstdint>
+#include <stdexcept>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "bench/link_json.h"
+#include "tutti/base/whole_file.h"
 
 namespace bench {
 namespace {
@@ -21,83 +22,123 @@ using tutti::Result;
 constexpr int kMostRanks = 4096;
 constexpr unsigned kMostChunks = 4096;
 constexpr std::size_t kMostBytes = std::size_t{1} << 40;
+constexpr std::size_t kMostPlans = 20000;  // of each part; finding the network simulates each some thousand times
+constexpr std::size_t kLongestName = 200;
+constexpr double kShortestTime = 1e-9;
+constexpr double kLongestTime = 1e5;
 
 Error wrong(const std::string& sentence) { return {Code::invalid_argument, sentence}; }
 
-int count_in(const ordered_json& json, const char* key, int most) {
-  const auto value = json.at(key).get<std::int64_t>();
-  if (value < 1 || value > most) {
-    throw std::out_of_range(fmt::format("{}: {} is not from 1 to {}", key, value, most));
+/// Of one object in the recording, by key; what is not there or not right is thrown, with the key.
+const ordered_json& part_of(const ordered_json& json, const char* key) {
+  const auto found = json.is_object() ? json.find(key) : json.end();
+  if (!json.is_object() || found == json.end()) {
+    throw std::out_of_range(json.is_object() ? fmt::format("no '{}'", key) : "an object is wanted");
   }
-  return static_cast<int>(value);
+  return *found;
+}
+
+std::uint64_t count_in(const ordered_json& json, const char* key, std::uint64_t most, std::uint64_t least = 1) {
+  const auto& value = part_of(json, key);
+  if (!value.is_number_unsigned() || value.get<std::uint64_t>() < least || value.get<std::uint64_t>() > most) {
+    throw std::out_of_range(fmt::format("{}: {} is not a whole number from {} to {}", key,
+                                        value.is_number() ? value.dump() : value.type_name(), least, most));
+  }
+  return value.get<std::uint64_t>();
+}
+
+int small_count_in(const ordered_json& json, const char* key, int most) {
+  return static_cast<int>(count_in(json, key, static_cast<std::uint64_t>(most)));
+}
+
+std::string text_in(const ordered_json& json, const char* key) {
+  const auto& value = part_of(json, key);
+  if (!value.is_string()) {
+    throw std::out_of_range(fmt::format("{}: a text is wanted", key));
+  }
+  return value.get<std::string>();
+}
+
+/// A file is named by it.
+std::string machine_in(const ordered_json& json) {
+  auto name = text_in(json, "machine");
+  const auto says_something = [](unsigned char letter) { return std::isalnum(letter) != 0; };
+  if (name.size() > kLongestName || std::none_of(name.begin(), name.end(), says_something)) {
+    throw std::out_of_range(fmt::format("machine: a name of 1 to {} characters is wanted", kLongestName));
+  }
+  return name;
 }
 
 std::vector<double> times_in(const ordered_json& json) {
-  auto times = json.at("round_seconds").get<std::vector<double>>();
-  const bool good =
-      std::all_of(times.begin(), times.end(), [](double time) { return time > 0 && std::isfinite(time); });
+  const auto& list = part_of(json, "round_seconds");
+  std::vector<double> times;
+  for (const auto& time : list.is_array() ? list : ordered_json::array()) {
+    times.push_back(time.is_number() ? time.get<double>() : 0);
+  }
+  const bool good = std::all_of(times.begin(), times.end(),
+                                [](double time) { return time >= kShortestTime && time <= kLongestTime; });
   if (times.empty() || !good) {
-    throw std::out_of_range("round_seconds: times above 0 are wanted");
+    throw std::out_of_range(
+        fmt::format("round_seconds: a list of times from {} to {} is wanted", kShortestTime, kLongestTime));
   }
   return times;
 }
 
-Result<LinkCase> case_in(const ordered_json& json) {
-  const auto op = tutti::plan::parse_op(json.at("op").get<std::string>());
-  const auto algorithm = tutti::plan::parse_algorithm(json.at("algorithm").get<std::string>());
-  if (!op || !algorithm) {
-    return op ? algorithm.error() : op.error();
+template <class T>
+T or_throw(Result<T> result, const char* key) {
+  if (!result) {
+    throw std::out_of_range(fmt::format("{}: {}", key, result.error().message));
   }
-  const LinkKind kind{.op = op.value(),
-                      .algorithm = algorithm.value(),
+  return std::move(result).value();
+}
+
+/// Of some of the recording's ranks.
+LinkCase case_in(const ordered_json& json, const Ranks& all) {
+  const LinkKind kind{.op = or_throw(tutti::plan::parse_op(text_in(json, "op")), "op"),
+                      .algorithm = or_throw(tutti::plan::parse_algorithm(text_in(json, "algorithm")), "algorithm"),
                       .chunks = static_cast<unsigned>(count_in(json, "chunks", kMostChunks)),
                       .leaders = static_cast<unsigned>(count_in(json, "leaders", kMostRanks))};
-  const Ranks taking_part{count_in(json, "hosts", kMostRanks), count_in(json, "ranks_of_host", kMostRanks)};
-  if (taking_part.hosts * taking_part.of_host > kMostRanks) {
-    return wrong(fmt::format("{} hosts of {} ranks are too many", taking_part.hosts, taking_part.of_host));
-  }
-  auto one = link_case(kind, taking_part, json.at("bytes").get<std::size_t>());
-  if (one.plan.bytes > kMostBytes) {
-    return wrong(fmt::format("bytes: {} are too many", one.plan.bytes));
-  }
+  const Ranks taking_part{small_count_in(json, "hosts", all.hosts), small_count_in(json, "ranks_of_host", all.of_host)};
+  auto one = link_case(kind, taking_part, count_in(json, "bytes", kMostBytes, 0));
   if (auto good = check(one.plan.request); !good) {
-    return good.error();
+    throw std::out_of_range(good.error().message);
   }
   one.rounds = times_in(json);
   one.settle();
   return one;
 }
 
-Result<std::vector<LinkCase>> cases_in(const ordered_json& json) {
+std::vector<LinkCase> cases_in(const ordered_json& json, const char* part, const Ranks& all) {
+  const auto& plans = part_of(part_of(json, part), "plans");
+  if (!plans.is_array() || plans.size() > kMostPlans) {
+    throw std::out_of_range(fmt::format("{}: plans: a list of up to {} is wanted", part, kMostPlans));
+  }
   std::vector<LinkCase> cases;
-  for (const auto& plan : json.at("plans")) {
-    auto one = case_in(plan);
-    if (!one) {
-      return one.error();
+  for (const auto& plan : plans) {
+    try {
+      cases.push_back(case_in(plan, all));
+    } catch (const std::exception& error) {
+      throw std::out_of_range(fmt::format("{}: plan {}: {}", part, cases.size() + 1, error.what()));
     }
-    cases.push_back(std::move(one).value());
   }
   return cases;
 }
 
-Result<Recording> recording_in(const ordered_json& json) {
-  Recording recording{.machine = json.at("machine").get<std::string>(),
-                      .ranks = {count_in(json, "hosts", kMostRanks), count_in(json, "ranks_of_host", kMostRanks)},
-                      .cores_of_host = count_in(json, "cores_of_host", 1 << 20)};
-  auto calibration = cases_in(json.at("calibration"));
-  if (!calibration) {
-    return calibration.error();
+Recording recording_in(const ordered_json& json) {
+  Recording recording{
+      .machine = machine_in(json),
+      .ranks = {small_count_in(json, "hosts", kMostRanks), small_count_in(json, "ranks_of_host", kMostRanks)},
+      .cores_of_host = small_count_in(json, "cores_of_host", 1 << 20)};
+  if (recording.ranks.hosts * recording.ranks.of_host > kMostRanks) {
+    throw std::out_of_range(
+        fmt::format("{} hosts of {} ranks are too many", recording.ranks.hosts, recording.ranks.of_host));
   }
-  recording.calibration = std::move(calibration).value();
+  recording.calibration = cases_in(json, "calibration", recording.ranks);
   if (recording.calibration.empty()) {
-    return wrong("nothing was timed to calibrate by");
+    throw std::out_of_range("nothing was timed to calibrate by");
   }
   if (json.contains("comparison")) {
-    auto comparison = cases_in(json["comparison"]);
-    if (!comparison) {
-      return comparison.error();
-    }
-    recording.comparison = std::move(comparison).value();
+    recording.comparison = cases_in(json, "comparison", recording.ranks);
   }
   return recording;
 }
@@ -138,21 +179,23 @@ std::string to_json(const Recording& recording) {
 }
 
 Result<Recording> parse_recording(const std::string& text) {
+  const auto json = ordered_json::parse(text, nullptr, false);
+  if (json.is_discarded()) {
+    return wrong("not JSON");
+  }
   try {
-    return recording_in(ordered_json::parse(text));
-  } catch (const std::exception& error) {  // the JSON library's, and ours about numbers
+    return recording_in(json);
+  } catch (const std::exception& error) {
     return wrong(error.what());
   }
 }
 
 Result<Recording> read_recording(const std::string& path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (!file) {
-    return Error{Code::not_found, fmt::format("cannot read {}", path)};
+  const auto text = tutti::read_whole(path);
+  if (!text) {
+    return text.error();
   }
-  auto recording = parse_recording(text.str());
+  auto recording = parse_recording(text.value());
   if (!recording) {
     return wrong(fmt::format("{} is no recording of tutti bench --links: {}", path, recording.error().message));
   }

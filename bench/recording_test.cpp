@@ -79,21 +79,66 @@ TEST(Recording, SaysWhatIsWrong) {
   };
   EXPECT_THAT(said("/calibration/plans/5/round_seconds", ordered_json::array()), HasSubstr("round_seconds"));
   EXPECT_THAT(said("/calibration/plans/5/round_seconds", {1e-3, -1.0}), HasSubstr("round_seconds"));
-  EXPECT_THAT(said("/calibration/plans/5/chunks", 0), HasSubstr("chunks: 0 is not from 1"));
+  EXPECT_THAT(said("/calibration/plans/5/chunks", 0),
+              HasSubstr("calibration: plan 6: chunks: 0 is not a whole number from 1"));
   EXPECT_THAT(said("/calibration/plans/5/chunks", 4294967297), HasSubstr("chunks"));
   EXPECT_THAT(said("/calibration/plans/5/algorithm", "rink"), HasSubstr("rink"));
   EXPECT_THAT(said("/calibration/plans/5/algorithm", "bruck"), HasSubstr("bruck"));
-  EXPECT_THAT(said("/calibration/plans/5/ranks_of_host", 4000), HasSubstr("too many"));
+  EXPECT_THAT(said("/calibration/plans/5/ranks_of_host", 4000), HasSubstr("ranks_of_host"));
   EXPECT_THAT(said("/comparison/plans/5/bytes", std::uint64_t{1} << 63), HasSubstr("bytes"));
-  EXPECT_THAT(said("/comparison/plans/5/bytes", "1Mi"), HasSubstr("must be number"));
+  EXPECT_THAT(said("/comparison/plans/5/bytes", "1Mi"),
+              HasSubstr("comparison: plan 6: bytes: string is not a whole number"));
   EXPECT_THAT(said("/calibration/plans", ordered_json::array()), HasSubstr("nothing was timed"));
   EXPECT_THAT(said("/hosts", 0), HasSubstr("hosts"));
-  EXPECT_THAT(parse_recording("{").error().message, HasSubstr("parse error"));
-  EXPECT_THAT(parse_recording("[]").error().message, HasSubstr("array"));
+  EXPECT_THAT(parse_recording("{").error().message, HasSubstr("not JSON"));
+  EXPECT_THAT(parse_recording("[]").error().message, HasSubstr("an object is wanted"));
+  EXPECT_THAT(parse_recording(std::string(1003, '[')).error().message, HasSubstr("not JSON"));
+}
+
+TEST(Recording, NamesThePlanAndTheKeyThatAreWrong) {
+  const auto good = ordered_json::parse(to_json(some_recording()));
+  const auto said = [&](const char* key, const ordered_json& value) {
+    auto bad = good;
+    auto& plan = bad["calibration"]["plans"][4];
+    if (value.is_null()) {
+      plan.erase(key);
+    } else {
+      plan[key] = value;
+    }
+    const auto read = parse_recording(bad.dump());
+    return read.ok() ? "nothing" : read.error().message;
+  };
+  EXPECT_EQ(said("chunks", nullptr), "calibration: plan 5: no 'chunks'");
+  EXPECT_EQ(said("chunks", 1.5), "calibration: plan 5: chunks: 1.5 is not a whole number from 1 to 4096");
+  EXPECT_THAT(said("bytes", -1), HasSubstr("plan 5: bytes: -1 is not a whole number from 0"));
+  EXPECT_THAT(said("op", 7), HasSubstr("plan 5: op: a text is wanted"));
+  EXPECT_THAT(said("hosts", 3), HasSubstr("plan 5: hosts: 3 is not a whole number from 1 to 2")) << "it has two";
+  for (const auto& times : {ordered_json{1e-320}, ordered_json{1e-10}, ordered_json{1e6}, ordered_json{"1"}}) {
+    EXPECT_EQ(said("round_seconds", times),
+              "calibration: plan 5: round_seconds: a list of times from 1e-09 to 100000 is wanted");
+  }
+  EXPECT_EQ(said("round_seconds", {1e-9, 1e5}), "nothing");
+}
+
+TEST(Recording, AMachineHasANameThatFilesCanHave) {
+  auto json = ordered_json::parse(to_json(some_recording()));
+  for (const auto& name : {std::string(), std::string(300, 'x'), std::string("../..")}) {
+    json["machine"] = name;
+    EXPECT_THAT(parse_recording(json.dump()).error().message, HasSubstr("machine: a name of 1 to 200")) << name;
+  }
+}
+
+TEST(Recording, NobodyWaitsForAMillionPlans) {
+  auto json = ordered_json::parse(to_json(some_recording()));
+  auto& plans = json["calibration"]["plans"];
+  const auto one = plans[0];
+  plans = std::vector<ordered_json>(20001, one);
+  EXPECT_THAT(parse_recording(json.dump()).error().message, HasSubstr("calibration: plans: a list of up to 20000"));
 }
 
 TEST(Recording, FilesThatCannotBeReadAreNamed) {
   EXPECT_THAT(read_recording("/no/such/file").error().message, HasSubstr("cannot read /no/such/file"));
+  EXPECT_THAT(read_recording("/dev/zero").error().message, HasSubstr("cannot read /dev/zero: it is no file"));
   const std::string self = std::filesystem::canonical("/proc/self/exe");
   EXPECT_THAT(read_recording(self).error().message, HasSubstr(self + " is no recording of tutti bench --links"));
 }

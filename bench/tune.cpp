@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "tutti/base/bytes.h"
 #include "tutti/comm/tuned.h"
 #include "tutti/plan/affordable.h"
 #include "tutti/plan/known_network.h"
@@ -281,6 +282,34 @@ std::string today() {
   return fmt::format("{:04}-{:02}-{:02}", parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday);
 }
 
+/// What is kept is more than was found, where other sizes had been timed before.
+void tell_what_stayed(const tutti::plan::Tuned& found, const tutti::plan::Tuning& kept) {
+  const auto* const choices = kept.find(found.machine, found.shape, found.op, found.memory);
+  if (choices != nullptr && *choices != found.choices) {
+    std::fputs(
+        fmt::format("{}, {} memory: only blocks of {} to {} bytes were timed now; what was found before stays for "
+                    "others: {}\n",
+                    tutti::plan::to_string(found.op), tutti::plan::to_string(found.memory),
+                    tutti::spell_bytes(found.timed.smallest), tutti::spell_bytes(found.timed.largest), choices->text())
+            .c_str(),
+        stderr);
+  }
+}
+
+/// Whether what will be found can be kept, which the first rank finds out: all return the same, before they time for
+/// minutes.
+bool can_keep(const tutti::Group& group, const TuneOptions& options) {
+  GroupWorld world(group);
+  tutti::Status good;
+  if (world.rank() == 0 && !options.file.empty()) {
+    good = tutti::plan::can_add_to_tuning(options.file);
+  }
+  if (!good) {
+    std::fputs(fmt::format("bench: {}\n", good.error().message).c_str(), stderr);
+  }
+  return world.agree(good ? 1 : 0) != 0;
+}
+
 /// Keeps what was found.
 int keep(const std::vector<Grid>& grids, const TuneOptions& options) {
   std::vector<tutti::plan::Tuned> found;
@@ -291,14 +320,19 @@ int keep(const std::vector<Grid>& grids, const TuneOptions& options) {
          .op = tutti::plan::parse_op(grid.op).value(),
          .memory = grid.memory == "symmetric" ? tutti::plan::Memory::symmetric : tutti::plan::Memory::ordinary,
          .choices = grid.choices,
-         .when = today()});
+         .when = today(),
+         .timed = {.smallest = grid.sizes.front().bytes, .largest = grid.sizes.back().bytes}});
   }
   if (options.file.empty()) {
     return 0;
   }
-  if (const auto kept = tutti::plan::add_to_tuning(options.file, found); !kept) {
+  const auto kept = tutti::plan::add_to_tuning(options.file, found);
+  if (!kept) {
     std::fputs(fmt::format("bench: {}\n", kept.error().message).c_str(), stderr);
     return 1;
+  }
+  for (const auto& each : found) {
+    tell_what_stayed(each, kept.value());
   }
   if (!options.json) {
     fmt::print("kept in {} for {} on {}\n", options.file, grids.front().shape, found.front().machine);
@@ -313,6 +347,9 @@ double Grid::worst() const { return *std::max_element(behind.begin(), behind.end
 int tune(const tutti::Group& group, const TuneOptions& options) {
   if (group.shape().empty() || group.size() < 2) {
     fail("there is nothing to tune in a group of one rank, or of another's backend");
+  }
+  if (!can_keep(group, options)) {
+    return 1;
   }
   Tuner tuner(group, options);
   std::vector<Grid> grids;

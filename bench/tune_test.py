@@ -81,6 +81,66 @@ class Tune(unittest.TestCase):
         with open(self.file) as file:
             self.assertEqual(file.read(), "nonsense")
 
+    def refused(self, *arguments, tuning=None):
+        """One line, and nothing was timed before."""
+        done = run("bench", *arguments, tuning=tuning or self.file)
+        self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (2, "", 1), done.stdout + done.stderr)
+        return done.stderr
+
+    def test_a_file_that_cannot_be_kept_is_known_before_anything_is_timed(self):
+        folder = os.path.dirname(self.file)
+        os.makedirs(folder)
+        with open(self.file, "w"):
+            pass
+        self.assertIn(f"{self.file}: no JSON object", self.refused("--tune", "--sizes", "64"))
+        self.assertIn(f"{folder}: it is a folder", self.refused("--tune", "--sizes", "64", tuning=folder))
+        self.assertIn("cannot make the folder", self.refused("--tune", "--sizes", "64", tuning="/proc/nowhere/f"))
+        for option in "--record", "--out":
+            self.assertIn("/dev/full: cannot write: it is no file", self.refused("--links", option, "/dev/full"))
+            self.assertIn(f"{folder}: cannot write: it is a folder", self.refused("--links", option, folder))
+
+    def test_ranks_that_others_started_end_before_anything_is_timed_too(self):
+        program = os.path.join(os.path.dirname(TOOL), "tutti-bench")
+        for arguments, tuning, says in ((["--links", "--record", "/dev/full"], "off", "/dev/full: cannot write"),
+                                        (["--tune", "--sizes", "64"], "/dev/zero", "/dev/zero: it is no file")):
+            done = run("run", "-n", "2", "--", program, *arguments, tuning=tuning)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn(says, done.stdout + done.stderr)
+            self.assertNotIn("is lost", done.stdout + done.stderr)
+            self.assertNotIn("tuning all_reduce", done.stdout + done.stderr)
+
+    def test_files_without_end_are_not_read(self):
+        self.assertIn("/dev/zero: it is no file", self.refused("--links", "--from", "/dev/zero"))
+        done = run("plan", "cost", "--topology", "/dev/zero", "-n", "2")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("/dev/zero: it is no file", done.stderr)
+        done = run("bench", "--sizes", "64", "--seconds", "0.01", tuning="/dev/zero")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("/dev/zero: it is no file; it is not used", done.stdout + done.stderr)
+
+    def test_what_was_found_for_other_sizes_stays(self):
+        self.tune("--sizes", "8,4Mi", "--memory", "private")
+        (entry,) = self.kept()
+        with open(self.file, "w") as file:
+            json.dump({"version": 1, "tuned": [{**entry, "choices": "own,1Mi:ring/4"}]}, file)
+        done = self.tune("--sizes", "8", "--memory", "private")
+        (entry,) = self.kept()
+        self.assertTrue(entry["choices"].endswith("1Mi:ring/4"), entry)
+        self.assertEqual(entry["timed"], [8, 4 << 20])
+        self.assertIn("only blocks of 8 to 8 bytes were timed now", done.stderr)
+
+    def test_numbers_that_make_no_sense_are_refused(self):
+        for seconds in "nan", "inf", "0", "-1", "1e300", "1e-400":
+            self.assertIn("--seconds", self.refused("--seconds", seconds))
+        for option in "--rounds", "--cores":
+            self.assertIn(option, self.refused("--links", option, "0"))
+
+    def test_links_refuse_what_has_no_meaning_with_them(self):
+        for wrong in (["--tune"], ["--sizes", "8"], ["--dtype", "int64"], ["--memory", "both"], ["--seconds", "1"], ["--touch"],
+                      ["--reproducible"], ["--plot", "x.svg"], ["all_gather"], ["--record", "x", "--out", "y"],
+                      ["--record", "x", "--json"], ["--from", TOOL, "-n", "2"], ["--from", TOOL, "--rounds", "2"]):
+            self.assertIn("excludes", self.refused("--links", *wrong))
+
     def test_nothing_is_kept_where_that_is_off(self):
         self.assertNotIn("kept in", self.tune("--sizes", "64", "--memory", "private", tuning="off").stdout)
 

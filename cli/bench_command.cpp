@@ -6,6 +6,9 @@
 #include "cli/beside.h"
 #include "cli/parse.h"
 #include "cli/run_command.h"
+#include "tutti/base/environment.h"
+#include "tutti/base/whole_file.h"
+#include "tutti/plan/tuning.h"
 
 namespace tutti::cli {
 namespace {
@@ -37,30 +40,82 @@ struct Links {
   std::string from;
 };
 
+constexpr int kMostRounds = 1000000;
+constexpr int kMostCores = 1 << 20;
+
+/// All that is declared so far measures operations, which --links does not, but for these.
+void exclude_others(CLI::App& app, CLI::Option* wanted) {
+  for (auto* const option : app.get_options()) {
+    const auto name = option->get_name();
+    if (option != wanted && option != app.get_help_ptr() && name != "--ranks" && name != "--bind" && name != "--json") {
+      wanted->excludes(option);
+    }
+  }
+}
+
+/// Options that come after those that it has nothing to do with.
 void declare_links(CLI::App& app, Links& links) {
   auto* const wanted =
       app.add_flag("--links", links.wanted,
                    "Time plans instead, and find the network that explains them (docs/pricing.md, Calibration)");
-  app.add_flag("--compare", links.compare,
-               "With --links: also time other plans, sizes and numbers of ranks, to see how "
-               "far the network explains those")
-      ->needs(wanted);
-  app.add_option("--out", links.out, "With --links: write the network to this file, for tutti plan cost --topology")
-      ->needs(wanted);
+  exclude_others(app, wanted);
+  auto* const compare = app.add_flag("--compare", links.compare,
+                                     "With --links: also time other plans, sizes and numbers of ranks, to see how "
+                                     "far the network explains those")
+                            ->needs(wanted);
+  auto* const out =
+      app.add_option("--out", links.out, "With --links: write the network to this file, for tutti plan cost --topology")
+          ->needs(wanted);
   auto* const record =
       app.add_option("--record", links.record,
                      "With --links: only write what was timed to this file, for --from, here or elsewhere")
-          ->needs(wanted);
-  app.add_option("--from", links.from, "With --links: time nothing, and find the network by what was recorded")
-      ->needs(wanted)
-      ->excludes(record)
-      ->check(CLI::ExistingFile);
-  app.add_option("--rounds", links.rounds, "With --links: time everything so often; the second best counts (5)")
-      ->needs(wanted)
-      ->check(CLI::PositiveNumber);
-  app.add_option("--cores", links.cores, "With --links: cores of a host (all of this one)")
-      ->needs(wanted)
-      ->check(CLI::PositiveNumber);
+          ->needs(wanted)
+          ->excludes(out)
+          ->excludes(app.get_option("--json"));
+  auto* const from =
+      app.add_option("--from", links.from, "With --links: time nothing, and find the network by what was recorded")
+          ->needs(wanted)
+          ->excludes(record)
+          ->check(CLI::ExistingFile);
+  auto* const rounds =
+      app.add_option("--rounds", links.rounds, "With --links: time everything so often; the second best counts (5)")
+          ->needs(wanted)
+          ->check(CLI::Range(1, kMostRounds));
+  auto* const cores = app.add_option("--cores", links.cores, "With --links: cores of a host (all of this one)")
+                          ->needs(wanted)
+                          ->check(CLI::Range(1, kMostCores));
+  // No rank is started, and what they were is in the recording.
+  for (auto* const option : {compare, rounds, cores, app.get_option("--ranks"), app.get_option("--bind")}) {
+    from->excludes(option);
+  }
+}
+
+/// The library's own check lets through what is no number, and names a limit of 309 digits.
+std::string check_seconds(const std::string& text) {
+  double seconds = 0;
+  constexpr double kDay = 86400;
+  const bool good = CLI::detail::lexical_cast(text, seconds) && seconds > 0 && seconds <= kDay;
+  return good ? "" : fmt::format("seconds, more than 0 and up to a day, are wanted, not '{}'", text);
+}
+
+/// Whether what takes minutes to find can be kept: better known before.
+Status check_files(bool tune, const Links& links) {
+  if (tune) {
+    const auto preferences = read_preferences();
+    if (!preferences) {
+      return preferences.error();
+    }
+    const auto& file = preferences.value().tuning;
+    return file.empty() ? Status() : plan::can_add_to_tuning(file);
+  }
+  for (const auto& file : {links.out, links.record}) {
+    if (!file.empty()) {
+      if (auto good = can_write_whole(file); !good) {
+        return good;
+      }
+    }
+  }
+  return {};
 }
 
 std::vector<std::string> links_command(const Links& links, const std::string& program, bool json) {
@@ -111,7 +166,7 @@ int bench_command(const std::vector<std::string>& arguments) {
   app.add_option("--dtype", dtype, "float32, bfloat16, int64, ... (float32)");
   app.add_option("--memory", memory, "Where tensors lie: symmetric, private, or both")
       ->check(CLI::IsMember({"symmetric", "private", "both"}));
-  app.add_option("--seconds", seconds, "Time for each size (1)")->check(CLI::PositiveNumber);
+  app.add_option("--seconds", seconds, "Time for each size (1)")->check(check_seconds);
   app.add_option("--bind", run.bind, "Tie ranks to cores or NUMA nodes: core, numa, none (none)");
   app.add_flag("--touch", touch, "Write the tensors anew before each operation, as a training step does");
   app.add_flag("--tune", tune,
@@ -158,6 +213,10 @@ int bench_command(const std::vector<std::string>& arguments) {
   }
   if (links.wanted) {
     command = links_command(links, program.value(), json);
+  }
+  // Of ranks only the first one writes, and maybe on another machine: it finds out itself.
+  if (auto good = is_rank() ? Status() : check_files(tune, links); !good) {
+    return complain("tutti bench", good.error().message);
   }
   if (is_rank() || !links.from.empty()) {
     return become("tutti bench", std::move(command));

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -34,6 +35,37 @@ bool write_all(int file, std::string_view text) {
   return true;
 }
 
+/// A device or a folder is nothing to be replaced.
+Status replaceable(const std::string& path) {
+  struct stat there {};
+  if (::stat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode)) {
+    return Error{Code::invalid_argument, fmt::format("{}: cannot write: {}", path,
+                                                     S_ISDIR(there.st_mode) ? "it is a folder" : "it is no file")};
+  }
+  return {};
+}
+
+std::string name_beside(const std::string& path) { return fmt::format("{}.{}", path, ::getpid()); }
+
+/// Up to its end, or to one byte more than may be.
+Result<std::string> read_some(int file, const std::string& path) {
+  constexpr std::size_t kPortion = std::size_t{1} << 16;
+  std::string text;
+  while (text.size() <= kLongestFile) {
+    const auto before = text.size();
+    text.resize(before + kPortion);
+    const auto count = ::read(file, text.data() + before, kPortion);
+    if (count < 0 && errno != EINTR) {
+      return system_error(fmt::format("cannot read {}", path), errno);
+    }
+    text.resize(before + static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
+    if (count == 0) {
+      return text;
+    }
+  }
+  return Error{Code::invalid_argument, fmt::format("{}: longer than {} MiB", path, kLongestFile >> 20)};
+}
+
 /// On the disk before it gets its name: else the name may outlive a crash of the machine, and the text not.
 bool put_on_disk(const std::string& path, std::string_view text) {
   FileDescriptor file(::open(path.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0666));
@@ -42,6 +74,23 @@ bool put_on_disk(const std::string& path, std::string_view text) {
 }
 
 }  // namespace
+
+Result<std::string> read_whole(const std::string& path) {
+  // Without waiting for somebody to write into a pipe.
+  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!file.valid()) {
+    const int number = errno;
+    auto why = system_error(fmt::format("cannot read {}", path), number);
+    why.code = number == ENOENT ? Code::not_found : why.code;
+    return why;
+  }
+  struct stat there {};
+  if (::fstat(file.get(), &there) != 0 || !S_ISREG(there.st_mode)) {
+    return Error{Code::invalid_argument,
+                 fmt::format("cannot read {}: {}", path, S_ISDIR(there.st_mode) ? "it is a folder" : "it is no file")};
+  }
+  return read_some(file.get(), path);
+}
 
 Status make_folder_for(const std::string& path) {
   std::error_code error;
@@ -58,13 +107,10 @@ Status write_whole(const std::string& path, std::string_view text) {
   if (auto made = make_folder_for(path); !made) {
     return made;
   }
-  // A device or a folder is nothing to be replaced.
-  struct stat there {};
-  if (::stat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode)) {
-    return Error{Code::invalid_argument, fmt::format("{}: cannot write: {}", path,
-                                                     S_ISDIR(there.st_mode) ? "it is a folder" : "it is no file")};
+  if (auto good = replaceable(path); !good) {
+    return good;
   }
-  const auto beside = fmt::format("{}.{}", path, ::getpid());
+  const auto beside = name_beside(path);
   if (!put_on_disk(beside, text)) {
     auto why = failed(path, "write");
     ::unlink(beside.c_str());
@@ -75,6 +121,22 @@ Status write_whole(const std::string& path, std::string_view text) {
     ::unlink(beside.c_str());
     return why;
   }
+  return {};
+}
+
+Status can_write_whole(const std::string& path) {
+  if (auto made = make_folder_for(path); !made) {
+    return made;
+  }
+  if (auto good = replaceable(path); !good) {
+    return good;
+  }
+  const auto beside = name_beside(path);
+  const FileDescriptor file(::open(beside.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0666));
+  if (!file.valid()) {
+    return failed(path, "write");
+  }
+  ::unlink(beside.c_str());
   return {};
 }
 

@@ -15,6 +15,8 @@
 namespace tutti {
 namespace {
 
+using testing::HasSubstr;
+
 std::string read(const std::string& path) {
   std::ostringstream text;
   text << std::ifstream(path).rdbuf();
@@ -87,6 +89,40 @@ TEST_F(WholeFile, WithoutRoomTheOldOneStaysAndNothingElse) {
   EXPECT_EQ(read(path), "old");
   const std::filesystem::directory_iterator files(folder_);
   EXPECT_EQ(std::distance(begin(files), end(files)), 1) << "something is left behind";
+}
+
+TEST_F(WholeFile, IsReadToItsEnd) {
+  const std::string text(200003, 'x');
+  ASSERT_TRUE(write_whole(folder_ + "/file", text).ok());
+  EXPECT_EQ(read_whole(folder_ + "/file").value(), text);
+  ASSERT_TRUE(write_whole(folder_ + "/empty", "").ok());
+  EXPECT_EQ(read_whole(folder_ + "/empty").value(), "");
+}
+
+TEST_F(WholeFile, WhatHasNoEndOrIsTooLongIsNotRead) {
+  std::filesystem::create_directories(folder_);
+  EXPECT_THAT(read_whole("/dev/zero").error().message, HasSubstr("cannot read /dev/zero: it is no file"));
+  EXPECT_THAT(read_whole(folder_).error().message, HasSubstr("it is a folder"));
+  EXPECT_EQ(read_whole(folder_ + "/none").error().code, Code::not_found);
+  ASSERT_EQ(::mkfifo((folder_ + "/pipe").c_str(), 0600), 0);
+  EXPECT_THAT(read_whole(folder_ + "/pipe").error().message, HasSubstr("it is no file"));
+  std::ofstream(folder_ + "/long") << "x";
+  std::filesystem::resize_file(folder_ + "/long", kLongestFile);
+  EXPECT_EQ(read_whole(folder_ + "/long").value().size(), kLongestFile);
+  std::filesystem::resize_file(folder_ + "/long", kLongestFile + 1);
+  EXPECT_THAT(read_whole(folder_ + "/long").error().message, HasSubstr("/long: longer than 32 MiB"));
+}
+
+TEST_F(WholeFile, WhetherItCanBeWrittenIsKnownBefore) {
+  ASSERT_TRUE(write_whole(folder_ + "/file", "old").ok());
+  EXPECT_TRUE(can_write_whole(folder_ + "/file").ok());
+  EXPECT_TRUE(can_write_whole(folder_ + "/deeper/new").ok());
+  EXPECT_EQ(read(folder_ + "/file"), "old");
+  EXPECT_TRUE(std::filesystem::is_empty(folder_ + "/deeper"));
+  EXPECT_THAT(can_write_whole(folder_).error().message, HasSubstr("cannot write: it is a folder"));
+  EXPECT_THAT(can_write_whole("/dev/full").error().message, HasSubstr("cannot write: it is no file"));
+  EXPECT_THAT(can_write_whole("/proc/nowhere/file").error().message, HasSubstr("cannot make the folder"));
+  EXPECT_THAT(can_write_whole("/proc/new").error().message, HasSubstr("/proc/new: cannot write: "));
 }
 
 }  // namespace

@@ -1,14 +1,14 @@
 #include "tutti/plan/network_json.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <fstream>
+#include <cmath>
 #include <set>
-#include <sstream>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
+
+#include "tutti/base/whole_file.h"
 
 namespace tutti::plan {
 namespace {
@@ -17,6 +17,12 @@ using Json = nlohmann::ordered_json;
 
 constexpr double kMicro = 1e-6;
 constexpr double kGiga = 1e9;
+
+/// Beyond these something is misspelt, and times would have hundreds of digits.
+constexpr double kSlowest = 1e3;     // bytes per second
+constexpr double kLongest = 1e5;     // seconds
+constexpr double kMostBytes = 1e18;  // also what fits an integer
+constexpr double kMostFactor = 1e6;  // and its reciprocal
 
 /// Reads the keys of one object. The first thing that is wrong stays: what follows is read as if it were not there.
 class Reader {
@@ -38,6 +44,27 @@ class Reader {
       return otherwise;
     }
     return value->get<double>() * unit;
+  }
+
+  double seconds(const std::string& key) {
+    return up_to(kLongest, key, kMicro, "at most 1e11 us, which is more than a day");
+  }
+  double bytes(const std::string& key, double otherwise = 0) {
+    return up_to(kMostBytes, key, 1, "at most 1e18 bytes", otherwise);
+  }
+  double speed(const std::string& key) {
+    const auto value = number(key, kGiga);
+    if (value != 0 && (value < kSlowest || !std::isfinite(value))) {
+      complain(key, "0 (no limit), or from 1e-6 on, which is a KB each second");
+    }
+    return value;
+  }
+  double factor(const std::string& key) {
+    const auto value = number(key, 1, 1);
+    if (value < 1 / kMostFactor || value > kMostFactor) {
+      complain(key, "a factor from 1e-6 to 1e6");
+    }
+    return value;
   }
 
   int count(const std::string& key, int otherwise = 0) {
@@ -101,6 +128,15 @@ class Reader {
   }
 
  private:
+  double up_to(double most, const std::string& key, double unit, const std::string& expected, double otherwise = 0) {
+    const auto value = number(key, unit, otherwise);
+    if (value <= most) {
+      return value;
+    }
+    complain(key, expected);
+    return otherwise;
+  }
+
   const Json* find(const std::string& key) {
     known_.insert(key);
     const auto found = json_.is_object() ? json_.find(key) : json_.end();
@@ -119,10 +155,10 @@ MessageCost read_cost(Reader& level, const std::string& key, std::string* wrong)
     return {};
   }
   Reader reader(*json, level.place_of(key), wrong);
-  const auto seconds = reader.number("us", kMicro);
-  const auto speed = reader.number("gb_per_s", kGiga);
-  const auto ramp = reader.number("ramp_us", kMicro);
-  const auto ramp_bytes = reader.number("ramp_bytes", 1);
+  const auto seconds = reader.seconds("us");
+  const auto speed = reader.speed("gb_per_s");
+  const auto ramp = reader.seconds("ramp_us");
+  const auto ramp_bytes = reader.bytes("ramp_bytes");
   reader.end();
   return {seconds, speed > 0 ? 1 / speed : 0, ramp, ramp_bytes};
 }
@@ -133,11 +169,11 @@ RingCost read_ring(Reader& level, std::string* wrong) {
     return {};
   }
   Reader reader(*json, level.place_of("ring"), wrong);
-  const RingCost cost{.bytes = static_cast<std::uint64_t>(reader.number("bytes", 1)),
-                      .portion = static_cast<std::uint64_t>(reader.number("portion_bytes", 1)),
-                      .host_bytes = static_cast<std::uint64_t>(reader.number("host_bytes", 1)),
-                      .seconds = reader.number("us", kMicro),
-                      .answer = reader.number("answer_us", kMicro)};
+  const RingCost cost{.bytes = static_cast<std::uint64_t>(reader.bytes("bytes")),
+                      .portion = static_cast<std::uint64_t>(reader.bytes("portion_bytes")),
+                      .host_bytes = static_cast<std::uint64_t>(reader.bytes("host_bytes")),
+                      .seconds = reader.seconds("us"),
+                      .answer = reader.seconds("answer_us")};
   reader.end();
   return cost;
 }
@@ -148,7 +184,7 @@ MeetingCost read_meeting(Reader& level, std::string* wrong) {
     return {};
   }
   Reader reader(*json, level.place_of("meeting"), wrong);
-  const MeetingCost cost{reader.number("us", kMicro), reader.number("us_per_member", kMicro)};
+  const MeetingCost cost{reader.seconds("us"), reader.seconds("us_per_member")};
   reader.end();
   return cost;
 }
@@ -163,13 +199,13 @@ Level read_level(const Json& json, const std::string& place, std::string* wrong)
     reader.complain("joined", "\"switch\" or \"pairs\"");
   }
   level.joined = joined == "pairs" ? Level::Joined::by_pairs : Level::Joined::by_switch;
-  level.latency = reader.number("latency_us", kMicro);
-  level.stream = reader.number("stream_gb_per_s", kGiga);
-  level.link = reader.number("link_gb_per_s", kGiga);
-  level.burst = reader.number("burst_bytes", 1);
+  level.latency = reader.seconds("latency_us");
+  level.stream = reader.speed("stream_gb_per_s");
+  level.link = reader.speed("link_gb_per_s");
+  level.burst = reader.bytes("burst_bytes");
   level.send = read_cost(reader, "send", wrong);
   level.receive = read_cost(reader, "receive", wrong);
-  if (const auto eager = reader.number("eager_bytes", 1, -1); eager >= 0) {
+  if (const auto eager = reader.bytes("eager_bytes", -1); eager >= 0) {
     level.eager_bytes = static_cast<std::uint64_t>(eager);
   }
   level.meeting = read_meeting(reader, wrong);
@@ -183,18 +219,18 @@ Processors read_processors(const Json& json, std::string* wrong) {
   Reader reader(json, "processors", wrong);
   Processors processors;
   processors.cores = reader.count("cores_of_host");
-  processors.copy = reader.number("copy_gb_per_s", kGiga);
-  processors.reduce = reader.number("reduce_gb_per_s", kGiga);
-  processors.sum = reader.number("sum_gb_per_s", kGiga);
-  processors.combine_seconds = reader.number("combine_us", kMicro);
-  processors.step_seconds = reader.number("step_us", kMicro);
-  processors.switch_seconds = reader.number("switch_us", kMicro);
-  processors.memory = reader.number("memory_gb_per_s", kGiga);
+  processors.copy = reader.speed("copy_gb_per_s");
+  processors.reduce = reader.speed("reduce_gb_per_s");
+  processors.sum = reader.speed("sum_gb_per_s");
+  processors.combine_seconds = reader.seconds("combine_us");
+  processors.step_seconds = reader.seconds("step_us");
+  processors.switch_seconds = reader.seconds("switch_us");
+  processors.memory = reader.speed("memory_gb_per_s");
   if (const auto* caches = reader.array("caches")) {
     for (std::size_t i = 0; i < caches->size(); ++i) {
       Reader cache((*caches)[i], fmt::format("processors.caches[{}]", i), wrong);
-      const auto speed = cache.number("gb_per_s", kGiga);
-      processors.caches.push_back({.bytes = cache.number("bytes", 1),
+      const auto speed = cache.speed("gb_per_s");
+      processors.caches.push_back({.bytes = cache.bytes("bytes"),
                                    .seconds_per_byte = speed > 0 ? 1 / speed : 0,
                                    .shared = cache.flag("shared")});
       cache.end();
@@ -203,7 +239,7 @@ Processors read_processors(const Json& json, std::string* wrong) {
   if (const auto* steps = reader.array("crowding")) {
     for (std::size_t i = 0; i < steps->size(); ++i) {
       Reader step((*steps)[i], fmt::format("processors.crowding[{}]", i), wrong);
-      processors.crowding.push_back({step.count("ranks"), step.number("factor", 1, 1)});
+      processors.crowding.push_back({step.count("ranks"), step.factor("factor")});
       step.end();
     }
   }
@@ -223,7 +259,7 @@ SlowLink read_slow(const Json& json, const std::string& place, const Network& ne
   }
   slow.level = static_cast<std::size_t>(found - network.levels.begin());
   slow.group = reader.count("group");
-  slow.factor = reader.number("factor", 1, 1);
+  slow.factor = reader.factor("factor");
   reader.end();
   return slow;
 }
@@ -320,13 +356,8 @@ Result<Network> parse_network(const std::string& text, const std::string& where)
 }
 
 Result<Network> read_network(const std::string& path) {
-  std::ifstream file(path);
-  std::stringstream text;
-  text << file.rdbuf();
-  if (!file) {
-    return system_error(fmt::format("cannot read {}", path), errno);
-  }
-  return parse_network(text.str(), path);
+  const auto text = read_whole(path);
+  return text ? parse_network(text.value(), path) : text.error();
 }
 
 std::string to_json(const Network& network) {

@@ -168,12 +168,23 @@ TEST(Network, RefusesWithFileKeyAndWhatIsExpected) {
            {R"({"name": "a", "levels": [{"name": "h", "link_gb_per_s": 2}]})", "level 'h': a host has no links"},
            {R"({"name": "a", "processors": {"copy": 1}, "levels": [)" + level + "]}", "processors.copy: expected none"},
            {R"({"name": "a", "levels": [)" + level + R"(], "slow_links": [{"level": "host"}]})",
-            "slow_links[0].level: expected the name of a level above the first"}}) {
+            "slow_links[0].level: expected the name of a level above the first"},
+           {R"({"name": "a", "levels": [{"name": "h", "stream_gb_per_s": 1e-300}]})",
+            "levels[0].stream_gb_per_s: expected 0 (no limit), or from 1e-6 on"},
+           {R"({"name": "a", "levels": [{"name": "h", "send": {"gb_per_s": 1e308}}]})", "levels[0].send.gb_per_s"},
+           {R"({"name": "a", "levels": [{"name": "h", "latency_us": 1e300}]})",
+            "levels[0].latency_us: expected at most 1e11 us"},
+           {R"({"name": "a", "levels": [{"name": "h", "latency_us": 1e400}]})", "x.json: not JSON"},
+           {R"({"name": "a", "levels": [{"name": "h", "eager_bytes": 1e300}]})",
+            "levels[0].eager_bytes: expected at most 1e18 bytes"},
+           {R"({"name": "a", "processors": {"crowding": [{"ranks": 2, "factor": 1e-300}]}, "levels": [)" + level + "]}",
+            "processors.crowding[0].factor: expected a factor from 1e-6"}}) {
     const auto network = parse_network(text, "x.json");
     ASSERT_FALSE(network) << text;
     EXPECT_THAT(network.error().message, HasSubstr(sentence));
   }
   EXPECT_THAT(read_network("/nowhere.json").error().message, HasSubstr("cannot read /nowhere.json: No such file"));
+  EXPECT_THAT(read_network("/dev/zero").error().message, HasSubstr("cannot read /dev/zero: it is no file"));
   EXPECT_THAT(check(small(), 0).error().message, HasSubstr("0 ranks, and it has room for 1 to"));
 }
 

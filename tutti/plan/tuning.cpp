@@ -8,8 +8,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
-#include <sstream>
+#include <set>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -33,6 +32,43 @@ Result<Memory> parse_memory(const std::string& text) {
   return found == kMemories.end() ? Result<Memory>(bad(fmt::format("no memory '{}'", text))) : *found;
 }
 
+/// Written only where they are known.
+Result<TimedSizes> parse_timed(const Json& json) {
+  const auto found = json.is_object() ? json.find("timed") : json.end();
+  if (!json.is_object() || found == json.end()) {
+    return TimedSizes{};
+  }
+  const auto size = [&](std::size_t i) { return (*found)[i].get<std::size_t>(); };
+  if (!found->is_array() || found->size() != 2 || !(*found)[0].is_number_unsigned() ||
+      !(*found)[1].is_number_unsigned() || size(0) > size(1)) {
+    return bad("'timed' is the smallest and the largest size that were timed");
+  }
+  return TimedSizes{size(0), size(1)};
+}
+
+/// The new choices around the sizes that they are based on, the old ones where those were timed well beyond.
+Choices merged(const Tuned& before, const Tuned& now) {
+  constexpr auto kEnd = SIZE_MAX;
+  const auto below = now.timed.smallest / 2;
+  const auto above = now.timed.largest > kEnd / 2 ? kEnd : 2 * now.timed.largest;
+  const auto from = before.timed.smallest < below ? below : 0;
+  const auto to = before.timed.largest >= above ? above : kEnd;
+  std::set<std::size_t> places{0, from, to};
+  for (const auto* const choices : {&before.choices, &now.choices}) {
+    for (const auto& entry : choices->entries()) {
+      places.insert(entry.from);
+    }
+  }
+  places.erase(kEnd);  // nothing begins there
+  Choices merged;
+  for (const auto place : places) {
+    const auto& which = place >= from && place < to ? now.choices : before.choices;
+    const auto* const choice = which.find(place);
+    merged.add(place, choice == nullptr ? std::nullopt : std::optional(*choice));
+  }
+  return merged;
+}
+
 Result<Tuned> parse_entry(const Json& json) {
   const auto text = [&](const char* key) {
     const auto found = json.is_object() ? json.find(key) : json.end();
@@ -50,20 +86,34 @@ Result<Tuned> parse_entry(const Json& json) {
   if (!choices) {
     return choices.error();
   }
+  const auto timed = parse_timed(json);
+  if (!timed) {
+    return timed.error();
+  }
   Tuned tuned{.machine = text("machine"),
               .shape = text("group"),
               .op = op.value(),
               .memory = memory.value(),
               .choices = std::move(choices).value(),
-              .when = text("when")};
+              .when = text("when"),
+              .timed = timed.value()};
   if (tuned.machine.empty() || tuned.shape.empty()) {
     return bad("an entry needs a machine and a group");
   }
   return tuned;
 }
 
-Error failed(const std::string& path, const char* what) {
-  return {Code::system, fmt::format("{}: cannot {}: {}", path, what, std::strerror(errno))};
+/// Held as long as it lives: writers come one after the other.
+Result<FileDescriptor> lock_for(const std::string& path) {
+  if (auto made = make_folder_for(path); !made) {
+    return made.error();
+  }
+  const auto lock_path = path + ".lock";
+  FileDescriptor lock(::open(lock_path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600));
+  if (!lock.valid() || ::flock(lock.get(), LOCK_EX) != 0) {
+    return Error{Code::system, fmt::format("{}: cannot lock: {}", lock_path, std::strerror(errno))};
+  }
+  return lock;
 }
 
 }  // namespace
@@ -98,15 +148,31 @@ std::string Tuning::json() const {
                     {"memory", to_string(tuned.memory)},
                     {"choices", tuned.choices.text()},
                     {"when", tuned.when}});
+    if (tuned.timed.largest != SIZE_MAX) {
+      list.back()["timed"] = {tuned.timed.smallest, tuned.timed.largest};
+    }
   }
   return Json{{"version", kVersion}, {"tuned", std::move(list)}}.dump(1) + "\n";
 }
 
-void Tuning::put(Tuned tuned) {
-  const auto found = std::find_if(all_.begin(), all_.end(), [&](const Tuned& each) {
+std::vector<Tuned>::iterator Tuning::same(const Tuned& tuned) {
+  return std::find_if(all_.begin(), all_.end(), [&](const Tuned& each) {
     return each.machine == tuned.machine && each.shape == tuned.shape && each.op == tuned.op &&
            each.memory == tuned.memory;
   });
+}
+
+void Tuning::add(Tuned tuned) {
+  if (const auto found = same(tuned); found != all_.end()) {
+    tuned.choices = merged(*found, tuned);
+    tuned.timed = {std::min(found->timed.smallest, tuned.timed.smallest),
+                   std::max(found->timed.largest, tuned.timed.largest)};
+  }
+  put(std::move(tuned));
+}
+
+void Tuning::put(Tuned tuned) {
+  const auto found = same(tuned);
   if (found == all_.end()) {
     all_.push_back(std::move(tuned));
   } else {
@@ -141,36 +207,42 @@ std::string machine_name(const Topology& topology) {
 }
 
 Result<Tuning> read_tuning(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) {
-    return errno == ENOENT ? Result<Tuning>(Tuning()) : failed(path, "open");
+  const auto text = read_whole(path);
+  if (!text) {
+    return text.error().code == Code::not_found ? Result<Tuning>(Tuning()) : text.error();
   }
-  std::ostringstream text;
-  text << file.rdbuf();
-  auto tuning = Tuning::parse(text.str());
+  auto tuning = Tuning::parse(text.value());
   if (!tuning) {
     return bad(fmt::format("{}: {}", path, tuning.error().message));
   }
   return tuning;
 }
 
-Status add_to_tuning(const std::string& path, const std::vector<Tuned>& found) {
-  if (auto made = make_folder_for(path); !made) {
-    return made;
-  }
-  const auto lock_path = path + ".lock";
-  const FileDescriptor lock(::open(lock_path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600));
-  if (!lock.valid() || ::flock(lock.get(), LOCK_EX) != 0) {
-    return failed(lock_path, "lock");
+Result<Tuning> add_to_tuning(const std::string& path, const std::vector<Tuned>& found) {
+  const auto lock = lock_for(path);
+  if (!lock) {
+    return lock.error();
   }
   auto tuning = read_tuning(path);
   if (!tuning) {
-    return tuning.error();
+    return tuning;
   }
   for (const auto& tuned : found) {
-    tuning.value().put(tuned);
+    tuning.value().add(tuned);
   }
-  return write_whole(path, tuning.value().json());
+  if (auto written = write_whole(path, tuning.value().json()); !written) {
+    return written.error();
+  }
+  return tuning;
+}
+
+Status can_add_to_tuning(const std::string& path) {
+  const auto tuning = read_tuning(path);  // before a folder is made for it
+  if (!tuning) {
+    return tuning.error();
+  }
+  const auto lock = lock_for(path);
+  return lock ? can_write_whole(path) : lock.error();
 }
 
 }  // namespace tutti::plan

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +16,12 @@ enum class Memory { ordinary, symmetric };
 
 std::string_view to_string(Memory memory);
 
+/// Of blocks that were timed, the smallest and the largest; all, where that is not known.
+struct TimedSizes {
+  std::size_t smallest = 0;
+  std::size_t largest = SIZE_MAX;
+};
+
 /// What was found quickest for one operation, by measuring it.
 struct Tuned {
   std::string machine;  ///< see machine_name
@@ -22,6 +30,7 @@ struct Tuned {
   Memory memory = Memory::ordinary;
   Choices choices;
   std::string when = {};  ///< for people
+  TimedSizes timed = {};  ///< what the choices are based on
 };
 
 /// All that was found, on any machine, for any group.
@@ -33,6 +42,9 @@ class Tuning {
 
   /// In place of what was there for the same.
   void put(Tuned tuned);
+  /// The same, but what was found for sizes well beyond those timed now stays: below half the smallest of them, and
+  /// from twice the largest on.
+  void add(Tuned tuned);
   /// Null when there is none.
   const Choices* find(std::string_view machine, std::string_view shape, Op op, Memory memory) const;
   /// What there is for groups of so many ranks on that machine.
@@ -41,6 +53,8 @@ class Tuning {
   const std::vector<Tuned>& all() const { return all_; }
 
  private:
+  std::vector<Tuned>::iterator same(const Tuned& tuned);
+
   std::vector<Tuned> all_;
 };
 
@@ -50,8 +64,11 @@ std::string machine_name(const Topology& topology);
 /// A file that is not there has nothing in it.
 Result<Tuning> read_tuning(const std::string& path);
 
-/// Puts these into the file, in place of what it has for the same; makes it, and its folder, when it is not there. Who
-/// reads meanwhile gets the old or the new whole; several writers come one after the other. Blocks.
-Status add_to_tuning(const std::string& path, const std::vector<Tuned>& found);
+/// Adds these to what is in the file (see Tuning::add); makes it, and its folder, when it is not there. Who reads
+/// meanwhile gets the old or the new whole; several writers come one after the other. Blocks. Returns what is there
+/// now.
+Result<Tuning> add_to_tuning(const std::string& path, const std::vector<Tuned>& found);
+/// Whether that can be, for those who work long before: the file makes sense or is not there, and there can be one.
+Status can_add_to_tuning(const std::string& path);
 
 }  // namespace tutti::plan

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <thread>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -68,6 +69,47 @@ TEST(Tuning, WhatMakesNoSenseIsRefused) {
                   .error()
                   .message,
               HasSubstr("no algorithm 'rong'"));
+  for (const auto* sizes : {"7", "[7]", "[8,7]", "[-1,7]", "[1.5,7]"}) {
+    EXPECT_THAT(Tuning::parse(fmt::format(R"({{"version":1,"tuned":[{{"machine":"a","group":"shm 2",
+        "operation":"all_reduce","memory":"private","choices":"own","timed":{}}}]}})",
+                                          sizes))
+                    .error()
+                    .message,
+                HasSubstr("'timed'"))
+        << sizes;
+  }
+}
+
+Tuned timed(const std::string& choices, std::size_t smallest, std::size_t largest) {
+  auto some = tuned("shm 3", choices);
+  some.timed = {smallest, largest};
+  return some;
+}
+
+TEST(Tuning, WhatWasFoundWellBeyondTheSizesTimedNowStays) {
+  const auto found = [](const Tuned& before, const Tuned& now) {
+    Tuning tuning;
+    tuning.put(before);
+    tuning.add(now);
+    EXPECT_EQ(tuning.all().size(), 1U);
+    const auto again = Tuning::parse(tuning.json()).value();
+    EXPECT_EQ(again.json(), tuning.json());
+    return again.all()[0];
+  };
+  constexpr std::size_t kMi = 1 << 20;
+  const auto before = timed("own,1Mi:ring/4", 8, 25 * kMi);
+  EXPECT_EQ(found(before, timed("at_once", 8, 8)).choices.text(), "at_once,16:own,1Mi:ring/4");
+  EXPECT_EQ(found(before, timed("at_once", 4096, 4096)).choices.text(), "own,2Ki:at_once,8Ki:own,1Mi:ring/4");
+  EXPECT_EQ(found(before, timed("tree,4Mi:direct", kMi, 25 * kMi)).choices.text(), "own,512Ki:tree,4Mi:direct");
+  // The same sizes once more, and more of them: nothing of the old is left, not either where it was only supposed.
+  EXPECT_EQ(found(before, timed("tree", 8, 25 * kMi)).choices.text(), "tree");
+  EXPECT_EQ(found(before, timed("own", 4, 50 * kMi)).choices.text(), "own");
+  // What does not say counts as timed for all sizes.
+  EXPECT_EQ(found(tuned("shm 3", "ring,1Mi:tree"), timed("own", 64, 64)).choices.text(),
+            "ring,32:own,128:ring,1Mi:tree");
+  const auto both = found(timed("own,1Mi:ring/4", 4096, kMi), timed("at_once", 8, 64)).timed;
+  EXPECT_EQ(both.smallest, 8U);
+  EXPECT_EQ(both.largest, kMi);
 }
 
 TEST(Tuning, AMachineIsNamedByWhatItHas) {
@@ -113,6 +155,21 @@ TEST_F(TuningFile, OneThatMakesNoSenseIsNamedAndLeftAlone) {
 TEST_F(TuningFile, WhereNothingCanBeWrittenSaysSo) {
   EXPECT_THAT(add_to_tuning("/proc/nowhere/tuning.json", {tuned("shm 3", "ring")}).error().message,
               HasSubstr("cannot make the folder"));
+}
+
+TEST_F(TuningFile, WhetherItCanBeAddedToIsKnownBefore) {
+  EXPECT_TRUE(can_add_to_tuning(path()).ok());
+  EXPECT_FALSE(std::filesystem::exists(path()));
+  ASSERT_TRUE(add_to_tuning(path(), {tuned("shm 3", "ring")}).ok());
+  EXPECT_TRUE(can_add_to_tuning(path()).ok());
+  EXPECT_EQ(read_tuning(path()).value().all().size(), 1U);
+  for (const auto* nonsense : {"", "nonsense"}) {
+    std::ofstream(path()) << nonsense;
+    EXPECT_THAT(can_add_to_tuning(path()).error().message, HasSubstr(path()));
+  }
+  EXPECT_THAT(can_add_to_tuning(folder_).error().message, HasSubstr("it is a folder"));
+  EXPECT_THAT(can_add_to_tuning("/dev/zero").error().message, HasSubstr("it is no file"));
+  EXPECT_THAT(can_add_to_tuning("/proc/nowhere/tuning.json").error().message, HasSubstr("cannot make the folder"));
 }
 
 }  // namespace

@@ -96,10 +96,15 @@ void print_help(std::FILE* file) {
              "Examples:\n  tutti train\n  tutti run -n 2 -- ./program\n");
 }
 
-/// A program that was started with a standard stream closed would find its pipes there.
+/// A program that was started with a standard stream closed would find its pipes there. Results that nobody could get
+/// are an error; what is said to nobody is not.
 void open_standard_streams() {
   while (true) {
-    const int fd = ::open("/dev/null", O_RDWR);
+    int fd = ::open("/dev/null", O_RDWR);
+    if (fd == STDOUT_FILENO) {
+      ::close(fd);
+      fd = ::open("/dev/null", O_RDONLY);
+    }
     if (fd < 0 || fd > STDERR_FILENO) {
       ::close(fd);
       return;
@@ -134,16 +139,19 @@ int run_tool(const Arguments& arguments) {
 
 int main(int count, char** values) {
   open_standard_streams();
-  int code = 1;
+  // What goes wrong here is never 1: commands end with that when they found something wrong.
+  int code = kUsageError;
   try {
     code = run_tool(Arguments(values + 1, values + count));
+  } catch (const std::bad_alloc&) {
+    return complain("tutti", "there is not enough memory for that");
   } catch (const std::exception& error) {
-    std::fputs(fmt::format("tutti: {}\n", error.what()).c_str(), stderr);
-    return 1;
+    return complain("tutti", error.what());
   }
-  if (std::fflush(stdout) != 0) {
-    std::fputs(fmt::format("tutti: cannot write to standard output: {}\n", std::strerror(errno)).c_str(), stderr);
-    return code == 0 ? 1 : code;
+  const bool failed_before = std::ferror(stdout) != 0;
+  if (std::fflush(stdout) != 0 || failed_before) {
+    complain("tutti", fmt::format("cannot write to standard output: {}", std::strerror(errno)));
+    return code == 0 ? kUsageError : code;
   }
   return code;
 }

@@ -1,5 +1,10 @@
 #include "cli/plan_check_command.h"
 
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <iterator>
 #include <memory>
 
 #include <CLI/CLI.hpp>
@@ -10,10 +15,13 @@
 #include "cli/plan_typed.h"
 #include "tutti/plan/picture.h"
 #include "tutti/plan/plan_json.h"
+#include "tutti/plan/proof_size.h"
 #include "tutti/plan/prove.h"
 
 namespace tutti::cli {
 namespace {
+
+using plan::Request;
 
 constexpr auto kCheckCommand = "tutti plan check";
 constexpr int kFlawFound = 1;
@@ -27,6 +35,9 @@ struct TypedCheck {
 class Verdicts {
  public:
   explicit Verdicts(bool draws) : draws_(draws) {}
+
+  /// Of a file with several, which one is part of what is said.
+  void number() { numbered_ = true; }
 
   /// Whether it has no flaw.
   bool add(const plan::NamedPlan& named) {
@@ -51,7 +62,8 @@ class Verdicts {
       row["span"] = {{"buffer", to_string(span.buffer)}, {"begin", span.begin}, {"count", span.count}};
     }
     row["sentence"] = flaw->sentence;
-    sentences_.push_back(fmt::format("{} {}, {} ranks: {}: {}", named.algorithm, to_string(made.shape.op),
+    const auto which = numbered_ ? fmt::format("plan {}: ", rows_.size()) : "";
+    sentences_.push_back(fmt::format("{}{} {}, {} ranks: {}: {}", which, named.algorithm, to_string(made.shape.op),
                                      made.shape.ranks, to_string(flaw->kind), flaw->sentence));
     return false;
   }
@@ -63,10 +75,36 @@ class Verdicts {
 
  private:
   bool draws_;
+  bool numbered_ = false;
   nlohmann::ordered_json rows_ = nlohmann::ordered_json::array();
   std::vector<std::string> sentences_;
   std::string picture_;
 };
+
+/// On a terminal, since a range may take long: how far it is. What comes next is written over it.
+void show_progress(const std::string& text) {
+  if (::isatty(STDERR_FILENO) == 1) {
+    std::fputs(fmt::format("\r{:<60}\r", text).c_str(), stderr);
+  }
+}
+
+Result<std::vector<Request>> all_requests(const TypedPlan& typed, int ranks) {
+  std::vector<std::string> ops{typed.choice.op};
+  if (typed.choice.op == "all") {
+    ops = {"all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce", "all_to_all", "gather", "scatter"};
+  }
+  std::vector<Request> all;
+  for (const auto& op : ops) {
+    auto one = typed;
+    one.choice.op = op;
+    auto requests = requests_of(one, ranks);
+    if (!requests) {
+      return requests.error();
+    }
+    std::move(requests.value().begin(), requests.value().end(), std::back_inserter(all));
+  }
+  return all;
+}
 
 /// Ends with the first that has a flaw.
 Status check_built(const TypedPlan& typed, Verdicts& verdicts) {
@@ -74,25 +112,36 @@ Status check_built(const TypedPlan& typed, Verdicts& verdicts) {
   if (!range) {
     return range.error();
   }
-  std::vector<std::string> ops{typed.choice.op};
-  if (typed.choice.op == "all") {
-    ops = {"all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce", "all_to_all", "gather", "scatter"};
-  }
-  for (const auto& op : ops) {
-    for (int ranks = range.value().first; ranks <= range.value().second; ++ranks) {
-      auto one = typed;
-      one.choice.op = op;
-      const auto requests = requests_of(one, ranks);
-      if (!requests) {
-        return requests.error();
-      }
-      for (const auto& request : requests.value()) {
-        if (!verdicts.add({std::string(to_string(request.algorithm)), plan::build(request).value()})) {
-          return {};
-        }
+  const auto [first, last] = range.value();
+  // The largest first: nobody waits for smaller ones to learn that these are too large.
+  if (const auto largest = all_requests(typed, last); largest && first < last) {
+    for (const auto& request : largest.value()) {
+      if (const auto plan = plan::build_provable(request); !plan) {
+        return plan.error();
       }
     }
   }
+  for (int ranks = first; ranks <= last; ++ranks) {
+    const auto requests = all_requests(typed, ranks);
+    if (!requests) {
+      return requests.error();
+    }
+    for (const auto& request : requests.value()) {
+      if (last > first) {
+        show_progress(
+            fmt::format("{} ranks of {}: {} {}", ranks, last, to_string(request.algorithm), to_string(request.op)));
+      }
+      auto made = plan::build_provable(request);
+      if (!made) {
+        return made.error();
+      }
+      if (!verdicts.add({std::string(to_string(request.algorithm)), std::move(made).value()})) {
+        show_progress("");
+        return {};
+      }
+    }
+  }
+  show_progress("");
   return {};
 }
 
@@ -100,6 +149,9 @@ Status check_read(const std::string& path, Verdicts& verdicts) {
   const auto plans = plan::read_plans(path);
   if (!plans) {
     return plans.error();
+  }
+  if (plans.value().size() > 1) {
+    verdicts.number();
   }
   for (const auto& named : plans.value()) {
     verdicts.add(named);
@@ -175,6 +227,9 @@ std::function<int()> declare_plan_check(CLI::App& app) {
       if (!typed->from.empty() && app.get_option(other)->count() > 0) {
         return complain(kCheckCommand, fmt::format("--from: the file says which plans, not {}", other));
       }
+    }
+    if (const auto good = typed->from.empty() ? check_meaning(app, typed->plan.choice) : Status{}; !good) {
+      return complain(kCheckCommand, good.error().message);
     }
     return check(*typed);
   };

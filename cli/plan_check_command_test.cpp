@@ -100,6 +100,26 @@ TEST_F(CheckFrom, SaysWhichRankAndStepAndPieces) {
   }
 }
 
+TEST_F(CheckFrom, OfSeveralPlansSaysWhich) {
+  const auto twice = [](ordered_json& json) { step(json, 1, 0)["peer"] = 0; };
+  auto plans = ordered_json::array();
+  for (const bool flawed : {false, true, false}) {
+    std::stringstream text;
+    text << std::ifstream(shown({"ring", "-n", "3"}, flawed ? std::function<void(ordered_json&)>(twice) : nullptr))
+                .rdbuf();
+    plans.push_back(ordered_json::parse(text.str())[0]);
+  }
+  const auto said = check({"--from", written(plans.dump())});
+  EXPECT_EQ(said.code, 1);
+  EXPECT_THAT(said.errors, HasSubstr("tutti plan check: plan 2: ring all_reduce, 3 ranks: unmatched"));
+}
+
+TEST_F(CheckFrom, AnEmptySpanReadsAsOne) {
+  const auto said =
+      check({"--from", shown({"ring", "-n", "3"}, [](auto& json) { step(json, 1, 0)["span"]["count"] = 0; })});
+  EXPECT_THAT(said.errors, HasSubstr("rank 1, step 0: send nothing at input 0 to rank"));
+}
+
 TEST_F(CheckFrom, TheVerdictIsJson) {
   const auto good = check({"--from", shown({"tree", "-n", "3"}), "--json", "--svg", path("plan.svg")});
   EXPECT_EQ(good.code, 0);

@@ -10,6 +10,7 @@
 #include "cli/plan_typed.h"
 #include "tutti/plan/picture.h"
 #include "tutti/plan/plan_json.h"
+#include "tutti/plan/proof_size.h"
 #include "tutti/plan/prove.h"
 #include "tutti/plan/traffic.h"
 
@@ -37,10 +38,13 @@ void print_plan(const Request& request, const plan::Plan& made) {
   }
 }
 
-int show(const TypedPlan& typed) {
+int show(const CLI::App& app, const TypedPlan& typed) {
   const auto range = parse_range(typed.ranks);
   if (!range || range.value().first != range.value().second) {
     return complain("tutti plan show", range ? "--ranks: one number" : range.error().message);
+  }
+  if (auto good = check_meaning(app, typed.choice); !good) {
+    return complain("tutti plan show", good.error().message);
   }
   const auto requests = requests_of(typed, range.value().first);
   if (!requests) {
@@ -51,11 +55,28 @@ int show(const TypedPlan& typed) {
   }
   std::vector<plan::NamedPlan> all;
   for (const auto& request : requests.value()) {
-    const auto made = plan::build(request).value();
-    if (typed.choice.json) {
-      all.push_back({std::string(to_string(request.algorithm)), made});
-    } else {
-      print_plan(request, made);
+    auto made = plan::build_provable(request);
+    if (!made) {
+      return complain("tutti plan show", made.error().message);
+    }
+    all.push_back({std::string(to_string(request.algorithm)), std::move(made).value()});
+  }
+  std::size_t steps = 0;
+  for (const auto& named : all) {
+    for (const auto& program : named.plan.programs) {
+      steps += program.steps.size();
+    }
+  }
+  constexpr std::size_t kMostSteps = 750'000;  // each takes about a kB until it is written
+  if (typed.choice.json && steps > kMostSteps) {
+    return complain(
+        "tutti plan show",
+        fmt::format("--json: {} steps, {} at most: fewer ranks or chunks, or one algorithm", steps, kMostSteps));
+  }
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const auto& made = all[i].plan;
+    if (!typed.choice.json) {
+      print_plan(requests.value()[i], made);
     }
     if (!typed.svg.empty()) {
       if (auto written = write_file(typed.svg, plan::draw(made)); !written) {
@@ -99,7 +120,7 @@ int plan_command(const std::vector<std::string>& arguments) {
   if (cost_app->parsed()) {
     return cost();
   }
-  return show_app->parsed() ? show(typed) : check();
+  return show_app->parsed() ? show(*show_app, typed) : check();
 }
 
 }  // namespace tutti::cli

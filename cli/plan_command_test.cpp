@@ -1,5 +1,6 @@
 #include "cli/plan_command.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -69,10 +70,32 @@ TEST(PlanCommand, RefusesWithASentence) {
            {{"show", "hybrid", "-n", "4", "--hosts", "2,1"}, "that is 3 ranks, and there are 4"},
            {{"show", "hybrid", "-n", "4", "--hosts", "2,,2"}, "ranks of each host, e.g. 4,4"},
            {{"show", "tree", "--op", "reduce", "--root", "4"}, "root 4 of 4 ranks"},
-           {{"show", "--svg", "x.svg"}, "--svg: name one algorithm"}}) {
+           {{"show", "--svg", "x.svg"}, "--svg: name one algorithm"},
+           {{"show", "ring", "-n", "3", "--chunks", "2147483648"},
+            "2147483648 chunks; a plan has at least one chunk, and 4096 at most"},
+           {{"check", "ring", "-n", "3", "--chunks", "1431655765"},
+            "1431655765 chunks; a plan has at least one chunk, and 4096 at most"},
+           {{"check", "ring", "-n", "3", "--chunks", "20000"},
+            "20000 chunks; a plan has at least one chunk, and 4096 at most"},
+           {{"show", "ring", "-n", "100000"}, "--ranks 100000: 65536 at most"},
+           {{"show", "ring", "-n", "2147483648"}, "--ranks 2147483648: 65536 at most"},
+           {{"check", "-n", "1..1000000"}, "--ranks 1000000: 65536 at most"},
+           {{"check", "-n", "1..60000"}, "60000 ranks"},
+           {{"show", "ring", "-n", "60000"}, "too large to be followed here"},
+           {{"check", "ring", "-n", "3000"},
+            "ring all_reduce, 3000 ranks, 3000 pieces of a block: too large to be followed here"},
+           {{"check", "all", "-n", "1024"}, "too large to be followed here"},
+           {{"show", "ring", "--leaders", "2"}, "--leaders: of hybrid all_reduce alone, not of ring all_reduce"},
+           {{"show", "ring", "--hosts", "2,2"}, "--hosts: of hybrid all_reduce alone"},
+           {{"check", "--op", "gather", "--inner", "ring"}, "--inner: of hybrid all_reduce alone, not of all gather"},
+           {{"check", "tree", "--outer", "ring"}, "--outer: of hybrid all_reduce alone"},
+           {{"check", "ring", "--root", "1"}, "--root: of broadcast, reduce, gather and scatter, not of all_reduce"},
+           {{"show", "hybrid", "--inner", "nope"}, "--inner: inside of a host there are direct, ring, tree, not nope"},
+           {{"show", "hybrid", "--outer", "bruck"}, "one_shot, direct, not bruck"}}) {
     const auto said = plan(arguments);
     EXPECT_EQ(said.code, 2);
     EXPECT_THAT(said.errors, HasSubstr(sentence));
+    EXPECT_EQ(std::count(said.errors.begin(), said.errors.end(), '\n'), 1) << said.errors;
     EXPECT_EQ(said.out, "");
   }
 }

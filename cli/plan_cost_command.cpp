@@ -26,7 +26,7 @@ constexpr auto kCommand = "tutti plan cost";
 
 struct Typed {
   PlanChoice choice{.chunks = 0, .outer = {}, .leaders = 0};  // nothing: the best of several
-  int ranks = 16;
+  std::string ranks = "16";
   std::string topology;
   std::string bytes = "25Mi";
   int ranks_of_host = 0;
@@ -43,13 +43,13 @@ struct Asked {
 
 /// A hybrid's hosts are the network's; what is not typed is chosen by what takes least.
 Status complete_hybrid(const Typed& typed, const plan::Network& network, Request& request) {
-  const auto inner = plan::parse_algorithm(typed.choice.inner);
+  const auto inner = parse_inner(typed.choice);
   if (!inner) {
     return inner.error();
   }
   request.inner = inner.value();
   if (request.algorithm == plan::Algorithm::hybrid && !typed.choice.outer.empty()) {
-    const auto outer = plan::parse_algorithm(typed.choice.outer);
+    const auto outer = parse_outer(typed.choice);
     if (!outer) {
       return outer.error();
     }
@@ -60,19 +60,18 @@ Status complete_hybrid(const Typed& typed, const plan::Network& network, Request
   return {};
 }
 
-Result<std::vector<Request>> requests_of(const Typed& typed, const plan::Network& network) {
+Result<std::vector<Request>> requests_of(const Typed& typed, int ranks, const plan::Network& network) {
   const auto op = plan::parse_op(typed.choice.op);
   if (!op) {
     return op.error();
   }
-  const auto algorithms =
-      chosen_algorithms(typed.choice, plan::comparable(op.value(), plan::Fabric(network, typed.ranks)));
+  const auto algorithms = chosen_algorithms(typed.choice, plan::comparable(op.value(), plan::Fabric(network, ranks)));
   if (!algorithms) {
     return algorithms.error();
   }
   std::vector<Request> requests;
   for (const auto algorithm : algorithms.value()) {
-    requests.push_back({.op = op.value(), .algorithm = algorithm, .ranks = typed.ranks});
+    requests.push_back({.op = op.value(), .algorithm = algorithm, .ranks = ranks});
     requests.back().chunks = std::max(chunks_for(typed.choice, algorithm, op.value()), 1U);
     if (auto good = complete_hybrid(typed, network, requests.back()); !good) {
       return good.error();
@@ -116,14 +115,18 @@ Result<Asked> understand(const Typed& typed) {
   if (typed.ranks_of_host > 0) {
     network.value().levels[0].members = typed.ranks_of_host;
   }
-  if (auto good = plan::check(network.value(), typed.ranks); !good) {
+  const auto ranks = parse_ranks(typed.ranks);
+  if (!ranks) {
+    return ranks.error();
+  }
+  if (auto good = plan::check(network.value(), ranks.value()); !good) {
     return Error{Code::invalid_argument, fmt::format("--ranks {}: {}", typed.ranks, good.error().message)};
   }
   const auto bytes = parse_bytes("--bytes", typed.bytes);
   if (!bytes) {
     return bytes.error();
   }
-  auto requests = requests_of(typed, network.value());
+  auto requests = requests_of(typed, ranks.value(), network.value());
   if (!requests) {
     return requests.error();
   }
@@ -175,7 +178,7 @@ Status write_plot(const Typed& typed, const Asked& asked) {
   for (const auto& request : asked.requests) {
     algorithms.push_back(request.algorithm);
   }
-  const auto map = plan::map_prices(algorithms, asked.requests.front().op, typed.ranks, asked.network);
+  const auto map = plan::map_prices(algorithms, asked.requests.front().op, asked.requests.front().ranks, asked.network);
   if (!map) {
     return map.error();
   }
@@ -207,7 +210,7 @@ int cost(const Typed& typed) {
       rows.push_back(to_json(price));
     }
     fmt::print("{}\n", nlohmann::json{{"op", typed.choice.op},
-                                      {"ranks", typed.ranks},
+                                      {"ranks", asked.value().requests.front().ranks},
                                       {"bytes", asked.value().bytes},
                                       {"network", asked.value().network.name},
                                       {"prices", std::move(rows)}}
@@ -229,13 +232,16 @@ std::function<int()> declare_plan_cost(CLI::App& app) {
       "--topology", typed->topology,
       "What to price on: a file such as clusters/fat-tree.json, or what 'tutti bench --links' found on machines "
       "like this one: here (on one host), here-hosts (between hosts)");
-  app.add_option("--ranks-of-host", typed->ranks_of_host, "How many ranks a host has (as the file says)");
+  app.add_option("--ranks-of-host", typed->ranks_of_host, "How many ranks a host has (as the file says)")
+      ->check(CLI::Range(1, kMostPlanRanks));
   app.add_option("--bytes", typed->bytes, "Of a block: what one rank contributes or gets; Ki, Mi, Gi (25Mi)");
   app.add_option("--chunks", typed->choice.chunks,
-                 "Into how many parts what moves at once is divided (the best of several)");
+                 "Into how many parts what moves at once is divided (the best of several)")
+      ->check(CLI::Range(1U, plan::kMostChunks));
   app.add_option("--outer", typed->choice.outer, "Of hybrid, between hosts (the best of several)");
   app.add_option("--leaders", typed->choice.leaders,
-                 "Of hybrid: ranks of a host that talk to others (1 with --outer, else the better of 1 and all)");
+                 "Of hybrid: ranks of a host that talk to others (1 with --outer, else the better of 1 and all)")
+      ->check(CLI::Range(1, kMostPlanRanks));
   app.add_option("--plot", typed->plot, "Write a picture to this SVG: which is quickest by size and number of ranks");
   app.footer(
       "Example:\n"
@@ -243,7 +249,10 @@ std::function<int()> declare_plan_cost(CLI::App& app) {
       "\n"
       "The quickest first. Long plans are not simulated whole but extrapolated or estimated, which the table says.\n"
       "Exit code: 0; 2 when the command cannot be understood, or the network has no room for the ranks.");
-  return [typed] { return cost(*typed); };
+  return [typed, &app] {
+    const auto good = check_meaning(app, typed->choice);
+    return good ? cost(*typed) : complain(kCommand, good.error().message);
+  };
 }
 
 }  // namespace tutti::cli

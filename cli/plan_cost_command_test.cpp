@@ -135,6 +135,15 @@ TEST(PlanCostCommand, RefusesWithASentence) {
            {{"--topology", fat, "--algorithm", "hybrid", "--leaders", "9"},
             "9 leaders, but the smallest host has 8 ranks"},
            {{"--topology", fat, "--algorithm", "hybrid", "--outer", "bruck"}, "one_shot, direct, not bruck"},
+           {{"--topology", fat, "--ranks", "2147483648"}, "--ranks 2147483648: 65536 at most"},
+           {{"--topology", fat, "--ranks-of-host", "0"}, "--ranks-of-host: Value 0 not in range"},
+           {{"--topology", fat, "--ranks-of-host", "-1"}, "--ranks-of-host: Value -1 not in range"},
+           {{"--topology", fat, "--chunks", "0"}, "--chunks: Value 0 not in range"},
+           {{"--topology", fat, "--chunks", "4097"}, "--chunks: Value 4097 not in range"},
+           {{"--topology", fat, "--leaders", "0"}, "--leaders: Value 0 not in range"},
+           {{"--topology", fat, "--algorithm", "ring", "--leaders", "2"}, "--leaders: of hybrid all_reduce alone"},
+           {{"--topology", fat, "--op", "gather", "--inner", "ring"}, "--inner: of hybrid all_reduce alone"},
+           {{"--topology", fat, "--inner", "nope"}, "inside of a host there are direct, ring, tree, not nope"},
            {{"--topology", fat, "--plot", "/nowhere/at/all.svg", "-n", "2"}, "cannot write /nowhere/at/all.svg"}}) {
     const auto said = cost(arguments);
     EXPECT_EQ(said.code, 2);

@@ -7,6 +7,7 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace tutti::cli {
 namespace {
@@ -18,6 +19,24 @@ std::optional<int> to_number(std::string_view text) {
   int value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   return error == std::errc() && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
+}
+
+Result<Algorithm> parse_one_of(const char* option, const std::string& text, const std::vector<Algorithm>& those,
+                               std::string_view where) {
+  std::vector<std::string_view> names;
+  for (const auto algorithm : those) {
+    if (to_string(algorithm) == text) {
+      return algorithm;
+    }
+    names.push_back(to_string(algorithm));
+  }
+  return Error{Code::invalid_argument,
+               fmt::format("{}: {} there are {}, not {}", option, where, fmt::join(names, ", "), text)};
+}
+
+bool is_typed(const CLI::App& app, const char* name) {
+  const auto* option = app.get_option_no_throw(name);
+  return option != nullptr && option->count() > 0;
 }
 
 /// "4,4": the first four ranks, and the next four. Nothing typed: as even as can be, over two hosts.
@@ -58,6 +77,48 @@ void declare_choice(CLI::App& app, PlanChoice& choice) {
   app.add_flag("--json", choice.json, "Print JSON");
 }
 
+Status check_meaning(const CLI::App& app, const PlanChoice& choice) {
+  const bool any_op = choice.op == "all" && app.get_name() == "check";
+  const auto op = plan::parse_op(choice.op);
+  if (!op && !any_op) {
+    return op.error();
+  }
+  const bool hybrid = (any_op || op.value() == plan::Op::all_reduce) &&
+                      (choice.algorithm == "all" || choice.algorithm == to_string(Algorithm::hybrid));
+  for (const auto* option : {"--hosts", "--inner", "--outer", "--leaders"}) {
+    if (!hybrid && is_typed(app, option)) {
+      return Error{Code::invalid_argument,
+                   fmt::format("{}: of hybrid all_reduce alone, not of {} {}", option, choice.algorithm, choice.op)};
+    }
+  }
+  if (!any_op && !plan::has_root(op.value()) && is_typed(app, "--root")) {
+    return Error{Code::invalid_argument,
+                 fmt::format("--root: of broadcast, reduce, gather and scatter, not of {}", choice.op)};
+  }
+  return {};
+}
+
+Result<Algorithm> parse_inner(const PlanChoice& choice) {
+  return parse_one_of("--inner", choice.inner, plan::algorithms_inside_hosts(), "inside of a host");
+}
+
+Result<Algorithm> parse_outer(const PlanChoice& choice) {
+  return parse_one_of("--outer", choice.outer, plan::algorithms_between_hosts(), "between hosts");
+}
+
+Result<int> parse_ranks(const std::string& text) {
+  int ranks = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), ranks);
+  const bool number = !text.empty() && end == text.data() + text.size();
+  if (number && (error == std::errc::result_out_of_range || ranks > kMostPlanRanks)) {
+    return Error{Code::invalid_argument, fmt::format("--ranks {}: {} at most", text, kMostPlanRanks)};
+  }
+  if (!number || ranks < 1) {
+    return Error{Code::invalid_argument, fmt::format("--ranks {}: a number from 1 to {}", text, kMostPlanRanks)};
+  }
+  return ranks;
+}
+
 unsigned chunks_for(const PlanChoice& choice, Algorithm algorithm, plan::Op op) {
   return choice.algorithm == "all" && choice.chunks > 1 && !plan::takes_chunks(algorithm, op) ? 1 : choice.chunks;
 }
@@ -87,18 +148,24 @@ void declare(CLI::App& app, TypedPlan& typed) {
 
 Result<std::pair<int, int>> parse_range(const std::string& text) {
   const auto dots = text.find("..");
-  const auto first = to_number(text.substr(0, dots));
-  const auto last = dots == std::string::npos ? first : to_number(text.substr(dots + 2));
-  if (!first || !last || *first < 1 || *last < *first) {
-    return Error{Code::invalid_argument, fmt::format("--ranks {}: a number, or a range such as 2..64", text)};
+  const auto first = parse_ranks(text.substr(0, dots));
+  const auto last = dots == std::string::npos ? first : parse_ranks(text.substr(dots + 2));
+  for (const auto& end : {first, last}) {
+    if (!end && end.error().message.ends_with("at most")) {
+      return end.error();
+    }
   }
-  return std::pair(*first, *last);
+  if (!first || !last || last.value() < first.value()) {
+    return Error{Code::invalid_argument,
+                 fmt::format("--ranks {}: a number, or a range such as 2..64, up to {}", text, kMostPlanRanks)};
+  }
+  return std::pair(first.value(), last.value());
 }
 
 Result<std::vector<Request>> requests_of(const TypedPlan& typed, int ranks) {
   const auto op = plan::parse_op(typed.choice.op);
-  const auto inner = plan::parse_algorithm(typed.choice.inner);
-  const auto outer = plan::parse_algorithm(typed.choice.outer);
+  const auto inner = parse_inner(typed.choice);
+  const auto outer = parse_outer(typed.choice);
   const auto hosts = parse_hosts(typed.hosts, ranks);
   if (!op) {
     return op.error();

@@ -27,6 +27,19 @@ struct PlanChoice {
 /// Declares the options that mean the same everywhere: --op, --inner, --json.
 void declare_choice(CLI::App& app, PlanChoice& choice);
 
+/// Whether what was typed means something for that operation and algorithm: nothing is ignored.
+Status check_meaning(const CLI::App& app, const PlanChoice& choice);
+
+/// What a hybrid is made of.
+Result<plan::Algorithm> parse_inner(const PlanChoice& choice);
+Result<plan::Algorithm> parse_outer(const PlanChoice& choice);
+
+/// Ranks of plans that are shown, proved or priced.
+inline constexpr int kMostPlanRanks = 65'536;
+
+/// "8": how many ranks.
+Result<int> parse_ranks(const std::string& text);
+
 /// How many for that one: of all, those that take none have one.
 unsigned chunks_for(const PlanChoice& choice, plan::Algorithm algorithm, plan::Op op);
 

@@ -165,16 +165,21 @@ TEST_F(LauncherOutput, AFileThatMayNotGrowIsAnError) {
 }
 
 TEST_F(LauncherOutput, TheToolsOwnOutputThatCannotBeWritten) {
-  for (const Words& arguments : {Words{"doctor", "--json"}, Words{"run", "--help"}, Words{"--version"}}) {
-    const Outcome outcome = start({.arguments = arguments, .wrapper = after_shell(":", ">/dev/full")})->wait();
-    EXPECT_EQ(outcome.code, 1) << arguments[0];
-    EXPECT_THAT(outcome.err, EndsWith("No space left on device\n"));
-    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+  for (const Words& arguments :
+       {Words{"doctor", "--json"}, Words{"run", "--help"}, Words{"--version"}, Words{"plan", "show", "ring"},
+        Words{"plan", "show", "ring", "-n", "60"}, Words{"plan", "check"}}) {
+    for (const auto& [where, why] : {std::pair(">/dev/full", "No space left on device\n"),  //
+                                     std::pair(">&-", "Bad file descriptor\n")}) {
+      const Outcome outcome = start({.arguments = arguments, .wrapper = after_shell(":", where)})->wait();
+      EXPECT_EQ(outcome.code, 2) << arguments[0] << where;
+      EXPECT_THAT(outcome.err, EndsWith(why));
+      EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+    }
   }
   // An error that nobody can read still has its code.
   EXPECT_EQ(start({.arguments = {"run", "-n", "abc", "p"}, .wrapper = after_shell(":", "2>/dev/full")})->wait().code,
             2);
-  EXPECT_EQ(start({.arguments = {}, .wrapper = after_shell(":", "2>/dev/full")})->wait().code, 1);
+  EXPECT_EQ(start({.arguments = {}, .wrapper = after_shell(":", "2>/dev/full")})->wait().code, 2);
 }
 
 }  // namespace

@@ -18,16 +18,16 @@ namespace {
 struct Way {
   Algorithm algorithm;
   Op op;
-  std::uint32_t (*pieces)(const Request&);
+  std::uint64_t (*pieces)(const Request&);
   void (*write)(Builder&, const Request&);
 };
 
-std::uint32_t ranks_of(const Request& request) { return static_cast<std::uint32_t>(request.ranks); }
-std::uint32_t one(const Request&) { return 1; }
-std::uint32_t by_chunks(const Request& request) { return request.chunks; }
-std::uint32_t by_two_chunks(const Request& request) { return 2 * request.chunks; }
-std::uint32_t by_ranks_and_chunks(const Request& request) { return ranks_of(request) * request.chunks; }
-std::uint32_t by_power_of_two_and_chunks(const Request& request) {
+std::uint64_t ranks_of(const Request& request) { return static_cast<std::uint64_t>(request.ranks); }
+std::uint64_t one(const Request&) { return 1; }
+std::uint64_t by_chunks(const Request& request) { return request.chunks; }
+std::uint64_t by_two_chunks(const Request& request) { return std::uint64_t{2} * request.chunks; }
+std::uint64_t by_ranks_and_chunks(const Request& request) { return ranks_of(request) * request.chunks; }
+std::uint64_t by_power_of_two_and_chunks(const Request& request) {
   return std::bit_floor(ranks_of(request)) * request.chunks;
 }
 
@@ -204,13 +204,16 @@ constexpr std::array<std::pair<Algorithm, std::string_view>, 11> kNames{{
 }};
 
 Status check_order(const Request& request) {
+  if (request.order.empty()) {
+    return {};
+  }
   std::vector<int> seen(static_cast<std::size_t>(request.ranks), 0);
   for (const auto rank : request.order) {
     if (to_int(rank) < 0 || to_int(rank) >= request.ranks || ++seen[to_index(rank)] != 1) {
       return Error{Code::invalid_argument, fmt::format("an order has every rank once, not rank {}", to_int(rank))};
     }
   }
-  if (!request.order.empty() && request.order.size() != seen.size()) {
+  if (request.order.size() != seen.size()) {
     return Error{Code::invalid_argument,
                  fmt::format("an order of {} ranks for {}", request.order.size(), request.ranks)};
   }
@@ -264,8 +267,9 @@ Status check(const Request& request) {
   if (to_int(request.root) < 0 || to_int(request.root) >= request.ranks) {
     return Error{Code::invalid_argument, fmt::format("root {} of {} ranks", to_int(request.root), request.ranks)};
   }
-  if (request.chunks < 1) {
-    return Error{Code::invalid_argument, "a plan has at least one chunk"};
+  if (request.chunks < 1 || request.chunks > kMostChunks) {
+    return Error{Code::invalid_argument,
+                 fmt::format("{} chunks; a plan has at least one chunk, and {} at most", request.chunks, kMostChunks)};
   }
   if (!can(request.algorithm, request.op)) {
     std::vector<std::string_view> names;
@@ -283,7 +287,20 @@ Status check(const Request& request) {
   if (auto ordered = check_order(request); !ordered) {
     return ordered;
   }
-  return request.algorithm == Algorithm::hybrid ? check_hybrid(request) : Status{};
+  if (auto good = request.algorithm == Algorithm::hybrid ? check_hybrid(request) : Status{}; !good) {
+    return good;
+  }
+  // Buffers have up to as many blocks as there are ranks, and scratch a few times that.
+  constexpr auto kMostPieces = std::uint64_t{1} << 28;
+  const auto pieces = find_way(request.algorithm, request.op)->pieces(request);
+  const bool blocks = request.op != Op::all_reduce && request.op != Op::reduce && request.op != Op::broadcast;
+  if (pieces > kMostPieces / (blocks ? ranks_of(request) : 1)) {
+    return Error{Code::invalid_argument,
+                 fmt::format("{} for {} of {} ranks: a block in {} pieces is more than plans can have: fewer ranks or "
+                             "chunks",
+                             to_string(request.algorithm), to_string(request.op), request.ranks, pieces)};
+  }
+  return {};
 }
 
 Result<Shape> shape_of(const Request& request) {
@@ -293,7 +310,7 @@ Result<Shape> shape_of(const Request& request) {
   return Shape{.op = request.op,
                .ranks = request.ranks,
                .root = request.root,
-               .pieces = find_way(request.algorithm, request.op)->pieces(request)};
+               .pieces = static_cast<std::uint32_t>(find_way(request.algorithm, request.op)->pieces(request))};
 }
 
 Result<Program> build(const Request& request, Rank rank) {

@@ -35,6 +35,9 @@ bool takes_chunks(Algorithm algorithm, Op op);
 std::vector<Algorithm> algorithms_inside_hosts();
 std::vector<Algorithm> algorithms_between_hosts();
 
+/// Into how many chunks any plan may be divided.
+inline constexpr unsigned kMostChunks = 4096;
+
 /// Which plan is wanted.
 struct Request {
   Op op = Op::all_reduce;

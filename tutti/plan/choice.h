@@ -27,7 +27,7 @@ struct Choice {
   std::optional<Algorithm> between = {};  ///< of hybrid plans and slices: between hosts, when not the usual one
   std::size_t slice = 0;                  ///< of slices: bytes that move at once; 0: as many as usual
 
-  static constexpr unsigned kMostChunks = 4096;
+  static constexpr unsigned kMostChunks = plan::kMostChunks;
   static constexpr unsigned kMostLeaders = 255;
   static constexpr std::size_t kSliceUnit = 1024;
   static constexpr std::size_t kLongestSlice = 4095 * kSliceUnit;

@@ -88,15 +88,19 @@ Status check_hybrid(const Request& request) {
 }
 
 /// Each leader's part is divided as the algorithm between hosts wants it, and for a ring inside of hosts, as that does.
-std::uint32_t hybrid_pieces(const Request& request) {
+std::uint64_t hybrid_pieces(const Request& request) {
+  constexpr auto kTooMany = std::uint64_t{1} << 32;  // for any plan; further on, multiples of multiples wrap around
   const auto outer = shape_of({.op = Op::all_reduce,
                                .algorithm = request.outer,
                                .ranks = static_cast<int>(request.hosts.size()),
                                .chunks = request.chunks});
-  auto pieces = std::lcm(outer.value().pieces, request.chunks);
+  if (!outer) {
+    return kTooMany;
+  }
+  auto pieces = std::lcm(std::uint64_t{outer.value().pieces}, request.chunks);
   if (request.inner == Algorithm::ring) {
     for (const auto& host : request.hosts) {
-      pieces = std::lcm(pieces, static_cast<std::uint32_t>(host.size()) * request.chunks);
+      pieces = std::min(kTooMany, std::lcm(pieces, host.size() * request.chunks));
     }
   }
   return pieces * request.leaders;

@@ -10,7 +10,7 @@ namespace tutti::plan {
 Status check_hybrid(const Request& request);
 
 /// Into how many pieces it divides a block.
-std::uint32_t hybrid_pieces(const Request& request);
+std::uint64_t hybrid_pieces(const Request& request);
 void hybrid_all_reduce(Builder& builder, const Request& request);
 
 }  // namespace tutti::plan

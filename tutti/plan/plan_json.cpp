@@ -11,6 +11,8 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "tutti/plan/proof_size.h"
+
 namespace tutti::plan {
 namespace {
 
@@ -19,8 +21,6 @@ using Json = nlohmann::ordered_json;
 // What is longer is no plan that could be proved in the memory that there is.
 constexpr std::size_t kLongestFile = std::size_t{32} << 20;
 constexpr int kDeepest = 16;
-constexpr std::uint64_t kMostSteps = 1 << 15;     // of a rank: which waits for which is a square of them
-constexpr std::uint64_t kMostFollowed = 1 << 27;  // pieces of all ranks, each with a count for each rank
 constexpr std::uint64_t kMostPieces = 1 << 24;
 
 std::string_view to_string(Step::Kind kind) {
@@ -186,28 +186,22 @@ Program read_program(Reader& reader, const Json& json, const std::string& place,
   reader.expect_keys(json, place, {"scratch_pieces", "steps"});
   program.scratch_pieces = reader.number(json, place, "scratch_pieces", kMostPieces, 0);
   const auto& steps = reader.list(json, place, "steps");
-  if (steps.size() > kMostSteps) {
-    reader.complain(Reader::join(place, "steps"), fmt::format("{} at most", kMostSteps));
-    return program;
-  }
   for (std::size_t i = 0; i < steps.size() && reader.is_good(); ++i) {
     read_step(reader, steps[i], fmt::format("{}.steps[{}]", place, i), pieces, program);
   }
   return program;
 }
 
-/// How much a proof has to follow.
-bool is_too_large(const Plan& plan) {
-  const std::uint64_t ranks = plan.programs.size();
-  std::uint64_t all = 0;
-  for (std::size_t rank = 0; rank < ranks && all * ranks <= kMostFollowed; ++rank) {
-    const auto blocks = std::uint64_t{plan.shape.input_blocks(to_rank(rank))} + plan.shape.output_blocks(to_rank(rank));
-    all += blocks * plan.shape.pieces + plan.programs[rank].scratch_pieces;
+/// Of all plans of a file together.
+Status add_to(ProofSize& size, const Plan& plan) {
+  auto good = size.add(plan.shape);
+  for (std::size_t rank = 0; rank < plan.programs.size() && good; ++rank) {
+    good = size.add(plan.shape, plan.programs[rank]);
   }
-  return all * ranks > kMostFollowed;
+  return good;
 }
 
-NamedPlan read_plan(Reader& reader, const Json& json, const std::string& place) {
+NamedPlan read_plan(Reader& reader, const Json& json, const std::string& place, ProofSize& size) {
   NamedPlan named;
   auto& shape = named.plan.shape;
   reader.expect_keys(json, place, {"op", "algorithm", "root", "pieces", "ranks"});
@@ -233,9 +227,12 @@ NamedPlan read_plan(Reader& reader, const Json& json, const std::string& place) 
     named.plan.programs.push_back(
         read_program(reader, ranks[rank], Reader::join(place, fmt::format("ranks[{}]", rank)), shape.pieces));
   }
-  if (reader.is_good() && is_too_large(named.plan)) {
-    reader.wrong = fmt::format("{}: {} ranks with blocks of {} pieces are more than can be followed here",
-                               place.empty() ? "the plan" : place, ranks.size(), shape.pieces);
+  if (!reader.is_good()) {
+    return named;
+  }
+  if (auto good = add_to(size, named.plan); !good) {
+    reader.wrong = fmt::format("{}: {} ranks with blocks of {} pieces: {}", place.empty() ? "the plan" : place,
+                               ranks.size(), shape.pieces, good.error().message);
   }
   return named;
 }
@@ -301,12 +298,13 @@ Result<std::vector<NamedPlan>> parse_plans(const std::string& text, const std::s
     return fails("not JSON");
   }
   Reader reader;
+  ProofSize size;
   std::vector<NamedPlan> plans;
   if (!json.is_array()) {
-    plans.push_back(read_plan(reader, json, ""));
+    plans.push_back(read_plan(reader, json, "", size));
   }
   for (std::size_t i = 0; json.is_array() && i < json.size() && reader.is_good(); ++i) {
-    plans.push_back(read_plan(reader, json[i], fmt::format("[{}]", i)));
+    plans.push_back(read_plan(reader, json[i], fmt::format("[{}]", i), size));
   }
   if (!reader.is_good()) {
     return fails(reader.wrong);

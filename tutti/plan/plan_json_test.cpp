@@ -3,6 +3,7 @@
 #include <random>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -99,7 +100,51 @@ TEST(PlanJson, WhatWouldTakeTooMuchMemoryIsRefused) {
     ranks += R"(,{"steps": []})";
   }
   EXPECT_THAT(complaint(fmt::format(R"({{"op": "all_to_all", "pieces": 1000000, "ranks": [{}]}})", ranks)),
-              HasSubstr("the plan: 5001 ranks with blocks of 1000000 pieces are more than can be followed here"));
+              HasSubstr("the plan: 5001 ranks with blocks of 1000000 pieces: too large to be followed here"));
+}
+
+/// One rank that copies its block, and then that to itself, each time after the time before.
+std::string copies(std::uint32_t pieces, int times) {
+  const auto copy = [&](std::string_view from, std::string_view after) {
+    return fmt::format(
+        R"({{"kind": "combine", "span": {{"buffer": "output", "begin": 0, "count": {0}}},
+            "sources": [{{"buffer": "{1}", "begin": 0, "count": {0}}}], "after": [{2}]}})",
+        pieces, from, after);
+  };
+  std::vector<std::string> steps{copy("input", "")};
+  for (int i = 0; i < times; ++i) {
+    steps.push_back(copy("output", std::to_string(i)));
+  }
+  return fmt::format(R"({{"op": "all_reduce", "pieces": {}, "ranks": [{{"steps": [{}]}}]}})", pieces,
+                     fmt::join(steps, ","));
+}
+
+TEST(PlanJson, WhatWouldTakeTooLongIsRefused) {
+  EXPECT_EQ(complaint(copies(3, 100)), "");
+  EXPECT_THAT(complaint(copies(8 << 20, 1000)), HasSubstr("too large to be followed here"));
+  EXPECT_THAT(complaint(copies(16 << 20, 0)), HasSubstr("too large to be followed here"));
+  EXPECT_THAT(complaint(copies(1, 32'768)), HasSubstr("a rank of 32769 steps, 32768 at most"));
+  const std::vector<std::string> all(21, copies(100'000, 60));  // each is small enough
+  EXPECT_EQ(complaint(copies(100'000, 60)), "");
+  EXPECT_THAT(complaint(fmt::format("[{}]", fmt::join(all, ","))), HasSubstr("s or more"));
+}
+
+TEST(PlanJson, WhatIsReadIsProvedSoon) {
+  std::string sources;
+  for (int i = 0; i < 300'000; ++i) {
+    sources += R"({"buffer": "input", "begin": 0, "count": 1},)";
+  }
+  sources.pop_back();
+  const auto plans = parse_plans(fmt::format(R"({{"op": "all_reduce", "pieces": 1, "ranks": [{{"steps": [
+      {{"kind": "combine", "span": {{"buffer": "output", "begin": 0, "count": 1}}, "sources": [{}]}}]}}]}})",
+                                             sources),
+                                 "my.json");
+  ASSERT_TRUE(plans) << plans.error().message;
+  const auto flaw = prove(plans.value()[0].plan);
+  ASSERT_TRUE(flaw);
+  EXPECT_THAT(flaw->sentence, HasSubstr("gave 300000 times instead of once"));
+  EXPECT_LT(describe(plans.value()[0].plan, Rank{0}, 0).size(), 1000);
+  EXPECT_FALSE(prove(parse_plans(copies(1, 32'000), "my.json").value()[0].plan));
 }
 
 /// Letters drawn by lot in the place of others: an error, a flaw or a proof, and each can be drawn.

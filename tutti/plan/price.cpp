@@ -1,6 +1,7 @@
 #include "tutti/plan/price.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -29,9 +30,49 @@ bool is_pipeline(const Request& request) {
          request.algorithm == Algorithm::recursive_doubling;
 }
 
+/// What all ranks send, about.
+double moved_bytes(const Request& request, double block) {
+  const auto ranks = static_cast<double>(request.ranks);
+  const auto doublings = std::max(1.0, std::log2(ranks));
+  switch (request.op) {
+    case Op::all_reduce:
+      switch (request.algorithm) {
+        case Algorithm::one_shot: return ranks * ranks * block;
+        case Algorithm::recursive_doubling: return ranks * doublings * block;
+        case Algorithm::hybrid: {
+          const auto hosts = static_cast<double>(request.hosts.size());
+          const auto between = request.outer == Algorithm::one_shot             ? hosts
+                               : request.outer == Algorithm::recursive_doubling ? std::max(2.0, std::log2(hosts))
+                                                                                : 2.0;
+          return (2 * ranks + between * hosts) * block;
+        }
+        default: return 2 * ranks * block;
+      }
+    case Op::broadcast:
+    case Op::reduce: return (request.algorithm == Algorithm::scatter_gather ? 2 : 1) * ranks * block;
+    case Op::gather:
+    case Op::scatter: return (request.algorithm == Algorithm::binomial ? doublings : 1) * ranks * block;
+    case Op::all_to_all: return (request.algorithm == Algorithm::bruck ? doublings : 1) * ranks * ranks * block;
+    default: return ranks * ranks * block;
+  }
+}
+
+/// In how many portions that goes through rings, were all of it to go through the one that takes least at a time.
+double portions(const Request& request, std::size_t bytes, const Fabric& fabric) {
+  double smallest = 0;
+  for (const auto& level : fabric.network().levels) {
+    if (level.ring.bytes > 0) {
+      const auto most = static_cast<double>(level.ring.portion > 0 ? std::min(level.ring.portion, level.ring.bytes)
+                                                                   : level.ring.bytes);
+      smallest = smallest > 0 ? std::min(smallest, most) : most;
+    }
+  }
+  return smallest > 0 ? moved_bytes(request, static_cast<double>(bytes)) / smallest : 0;
+}
+
 /// Building and simulating takes as long as that many messages: those of everyone to everybody share links by the
-/// hundred, and some programs speak of as many pieces as there are ranks.
-double effort(const Request& request, double messages) {
+/// hundred, some programs speak of as many pieces as there are ranks, and long messages go in portions.
+double effort(const Request& request, double messages, std::size_t bytes, const Fabric& fabric) {
   const auto ranks = static_cast<double>(request.ranks);
   const bool everyone = request.algorithm == Algorithm::direct || request.algorithm == Algorithm::one_shot;
   const auto pieces = static_cast<double>(shape_of(request).value().pieces);
@@ -39,7 +80,7 @@ double effort(const Request& request, double messages) {
   if (request.algorithm == Algorithm::bruck) {
     speaks = 32 * ranks;  // every block is copied, at every step
   }
-  return std::max(everyone ? 8 * messages : messages, ranks * speaks / 8);
+  return std::max({everyone ? 8 * messages : messages, ranks * speaks / 8, portions(request, bytes, fabric) / 4});
 }
 
 Price in_full(const Request& request, std::size_t bytes, double seconds, const Spent& spent, double messages, How how) {
@@ -55,18 +96,19 @@ Price in_full(const Request& request, std::size_t bytes, double seconds, const S
 /// From plans with fewer chunks, as long each as those of the one asked for: how a pipeline fills and runs dry. Once it
 /// is full, a tree takes as long for a chunk as the busiest rank or link; ranks that double get into each other's way,
 /// so that what a chunk takes is the difference of two.
-std::optional<Price> extrapolate(const Request& request, std::size_t bytes, const Network& network,
-                                 const Estimate& known, double most) {
+std::optional<Price> extrapolate(const Request& request, std::size_t bytes, const Fabric& fabric, const Estimate& known,
+                                 double most) {
   const bool doubles = request.algorithm == Algorithm::recursive_doubling;
   const unsigned few = doubles ? 4 : 2;
   const auto all = doubles ? few + few / 2 : few;
-  if (!is_pipeline(request) || request.chunks <= few || known.all_messages / request.chunks * all > most) {
+  const auto effort_of_chunk = std::max(known.all_messages, portions(request, bytes, fabric) / 4) / request.chunks;
+  if (!is_pipeline(request) || request.chunks <= few || effort_of_chunk * all > most) {
     return std::nullopt;
   }
   const auto run = [&](unsigned chunks) {
     auto fewer = request;
     fewer.chunks = chunks;
-    return simulate(build(fewer).value(), bytes / request.chunks * chunks, network).value();
+    return simulate(build(fewer).value(), bytes / request.chunks * chunks, fabric.network()).value();
   };
   const auto simulated = run(few);
   auto each = known.further_chunk;
@@ -94,11 +136,11 @@ Price price_checked(const Request& request, std::size_t bytes, const Network& ne
   }
   const auto fabric = fabric_for(request, bytes, network);
   const auto known = estimate(request, bytes, fabric);
-  if (effort(request, known.all_messages) <= options.most_simulated) {
+  if (effort(request, known.all_messages, bytes, fabric) <= options.most_simulated) {
     const auto simulated = simulate(build(request).value(), bytes, network).value();
     return in_full(request, bytes, simulated.seconds, simulated.spent, known.messages, How::simulated);
   }
-  if (auto extended = extrapolate(request, bytes, fabric.network(), known, options.most_simulated)) {
+  if (auto extended = extrapolate(request, bytes, fabric, known, options.most_simulated)) {
     return *extended;
   }
   return in_full(request, bytes, known.seconds, known.spent, known.messages, How::estimated);
@@ -117,6 +159,18 @@ Status check_both(const Request& request, const Network& network) {
                                                 kMostSimulated, request.ranks)};
   }
   return {};
+}
+
+/// There is no estimate for some: of those, the absurd are refused.
+Status check_effort(const Request& request, std::size_t bytes, const Network& network) {
+  constexpr double kMostEffort = 2'000'000;
+  if (can_estimate(request) || effort(request, 0, bytes, Fabric(network, request.ranks)) <= kMostEffort) {
+    return {};
+  }
+  return Error{Code::unsupported,
+               fmt::format("hybrid with a ring inside of hosts: {} bytes in {} chunks take too long to be simulated: "
+                           "fewer bytes, ranks or chunks, or another algorithm inside",
+                           bytes, request.chunks)};
 }
 
 /// All that a search goes through.
@@ -147,6 +201,9 @@ std::vector<Request> variants(const Request& request, std::size_t bytes, const F
   for (auto& one : some) {
     for (const auto count : has_chunks(one) ? chunks : std::vector{1U}) {
       one.chunks = count;
+      if (!check(one)) {
+        continue;
+      }
       const bool whole_lines = std::size_t{shape_of(one).value().pieces} * 64 <= bytes;
       if (count == chunks.front() || !has_chunks(one) || whole_lines) {
         all.push_back(one);
@@ -183,6 +240,9 @@ Result<Price> price(const Request& request, std::size_t bytes_of_block, const Ne
   if (auto good = check_both(request, network); !good) {
     return good.error();
   }
+  if (auto good = check_effort(request, bytes_of_block, network); !good) {
+    return good.error();
+  }
   return price_checked(request, bytes_of_block, network, options);
 }
 
@@ -207,12 +267,17 @@ Result<Price> cheapest(const Request& request, std::size_t bytes_of_block, const
   };
   std::vector<Guess> guesses;
   for (auto& one : variants(request, bytes_of_block, fabric, options)) {
-    const auto guess =
-        can_estimate(one) ? estimate(one, bytes_of_block, fabric_for(one, bytes_of_block, network)) : Estimate{};
-    guesses.push_back({guess.seconds, effort(one, guess.all_messages), std::move(one)});
+    const auto priced_on = fabric_for(one, bytes_of_block, network);
+    const auto guess = can_estimate(one) ? estimate(one, bytes_of_block, priced_on) : Estimate{};
+    guesses.push_back({guess.seconds, effort(one, guess.all_messages, bytes_of_block, priced_on), std::move(one)});
   }
   std::stable_sort(guesses.begin(), guesses.end(),
                    [](const Guess& a, const Guess& b) { return a.seconds < b.seconds; });
+  if (guesses.empty()) {
+    first.chunks = options.chunks.front();
+    auto none = check(first);
+    return none ? Error{Code::invalid_argument, "no such plan has so many pieces"} : none.error();
+  }
   // What is nearly the quickest by the estimate may be the quickest: those that cost little are simulated.
   constexpr std::size_t kClose = 4;
   std::vector<Price> prices;
@@ -221,6 +286,9 @@ Result<Price> cheapest(const Request& request, std::size_t bytes_of_block, const
       break;
     }
     const auto& one = guesses[i].request;
+    if (auto good = check_effort(one, bytes_of_block, network); !good) {
+      return good.error();
+    }
     prices.push_back(price_checked(one, bytes_of_block, network, options));
   }
   return *std::min_element(prices.begin(), prices.end(),

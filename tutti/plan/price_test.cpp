@@ -44,6 +44,37 @@ TEST(Price, FurtherChunksFollowFromAFew) {
   }
 }
 
+TEST(Price, WhatGoesInTooManyPortionsIsEstimated) {
+  const auto folder = std::filesystem::path(__FILE__).parent_path().parent_path().parent_path() / "clusters";
+  const auto network = [&](RingCost ring) {
+    auto host = read_network((folder / "one-host.json").string()).value();
+    host.levels[0].ring = ring;
+    return host;
+  };
+  constexpr std::size_t kGi = 1 << 30;
+  for (const auto& ring : {RingCost{.bytes = 1}, RingCost{.bytes = 64}, RingCost{.bytes = 1 << 20, .portion = 1}}) {
+    for (const auto algorithm : {Algorithm::ring, Algorithm::tree, Algorithm::one_shot}) {
+      const Request request{.algorithm = algorithm, .ranks = 2, .chunks = 8};
+      EXPECT_EQ(price(request, kGi, network(ring)).value().how, How::estimated);
+      EXPECT_EQ(cheapest(request, kGi, network(ring)).value().how, How::estimated);
+    }
+  }
+  const RingCost usual{.bytes = 1 << 18, .portion = 1 << 16};
+  EXPECT_EQ(price({.ranks = 2}, kGi, network(usual)).value().how, How::simulated);
+  EXPECT_EQ(price({.ranks = 2}, 1024 * kGi, network(usual)).value().how, How::estimated);
+  const Request ring_inside{
+      .algorithm = Algorithm::hybrid, .ranks = 2, .hosts = {{Rank{0}, Rank{1}}}, .inner = Algorithm::ring};
+  EXPECT_THAT(price(ring_inside, kGi, network({.bytes = 1})).error().message,
+              HasSubstr("take too long to be simulated"));
+}
+
+TEST(Price, PiecesWithoutEndAreRefused) {
+  const Request request{.algorithm = Algorithm::hybrid, .ranks = 1000, .leaders = 8};
+  const auto priced = cheapest(request, kMi, fat_tree(), {.chunks = {kMostChunks + 1}, .leaders = 8});
+  ASSERT_FALSE(priced);
+  EXPECT_THAT(priced.error().message, HasSubstr("4097 chunks; a plan has at least one chunk, and 4096 at most"));
+}
+
 TEST(Price, TheCheapestChunksAreTaken) {
   const auto network = fat_tree();
   const Request request{.algorithm = Algorithm::tree, .ranks = 12};

@@ -14,6 +14,17 @@ namespace {
 using Kind = Flaw::Kind;
 using Found = std::optional<Flaw>;
 
+/// A sentence stays one that can be read, however many there are.
+std::string some_of(std::vector<std::string> names, std::string_view between) {
+  constexpr std::size_t kMost = 64;
+  if (names.size() > kMost) {
+    const auto rest = names.size() - kMost;
+    names.resize(kMost);
+    names.push_back(fmt::format("{} more", rest));
+  }
+  return fmt::to_string(fmt::join(names, between));
+}
+
 std::string text_of(const Program& program, const Step& step) {
   switch (step.kind) {
     case Step::Kind::send: return fmt::format("send {} to rank {}", text_of(step.span), to_int(step.peer));
@@ -24,7 +35,7 @@ std::string text_of(const Program& program, const Step& step) {
   for (const auto& source : program.sources_of(step)) {
     sources.push_back(text_of(source));
   }
-  return fmt::format("{} = {}", text_of(step.span), fmt::join(sources, " + "));
+  return fmt::format("{} = {}", text_of(step.span), some_of(sources, " + "));
 }
 
 // Whether every step names what there is.
@@ -86,8 +97,10 @@ const Step& step_of(const Plan& plan, const Events& events, std::uint32_t event)
 }  // namespace
 
 std::string text_of(Span span) {
-  return span.count == 1 ? fmt::format("{} {}", to_string(span.buffer), span.begin)
-                         : fmt::format("{} {}..{}", to_string(span.buffer), span.begin, span.end() - 1);
+  if (span.count < 2) {
+    return fmt::format("{}{} {}", span.count == 0 ? "nothing at " : "", to_string(span.buffer), span.begin);
+  }
+  return fmt::format("{} {}..{}", to_string(span.buffer), span.begin, span.begin + std::uint64_t{span.count} - 1);
 }
 
 Flaw flaw_at(const Plan& plan, Kind kind, Rank rank, std::uint32_t step, std::string_view what) {
@@ -161,7 +174,9 @@ Found find_deadlock(const Plan& plan, const Events& events) {
   };
   auto event = static_cast<std::uint32_t>(std::find(stuck.begin(), stuck.end(), true) - stuck.begin());
   std::vector<std::uint32_t> way;
-  while (std::find(way.begin(), way.end(), event) == way.end()) {
+  std::vector<bool> seen(events.size(), false);
+  while (!seen[event]) {
+    seen[event] = true;
     way.push_back(event);
     event = waits_for(event);
   }
@@ -171,7 +186,7 @@ Found find_deadlock(const Plan& plan, const Events& events) {
     names.push_back(describe(plan, events.rank(each), events.step(each)));
   }
   return Flaw{Kind::deadlock, events.rank(event), events.step(event),
-              fmt::format("these wait for each other: {}", fmt::join(names, "; which waits for "))};
+              fmt::format("these wait for each other: {}", some_of(std::move(names), "; which waits for "))};
 }
 
 std::string_view to_string(Flaw::Kind kind) {

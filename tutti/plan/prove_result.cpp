@@ -1,6 +1,6 @@
 #include <algorithm>
 #include <array>
-#include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 
@@ -21,6 +21,8 @@ struct Content {
   std::vector<std::uint32_t> times;  // by rank
   std::uint64_t order = 0;
 };
+// Counts end here: one that wraps around could come to be once.
+constexpr auto kMostTimes = std::numeric_limits<std::uint32_t>::max();
 using Held = std::shared_ptr<const Content>;
 
 std::uint64_t mix(std::uint64_t a, std::uint64_t b) {
@@ -123,7 +125,8 @@ class Tracer {
 
   static Held add(const Content& left, const Content& right) {
     auto sum = std::make_shared<Content>(left);
-    std::transform(left.times.begin(), left.times.end(), right.times.begin(), sum->times.begin(), std::plus<>());
+    std::transform(left.times.begin(), left.times.end(), right.times.begin(), sum->times.begin(),
+                   [](auto a, auto b) { return a > kMostTimes - b ? kMostTimes : a + b; });
     sum->order = mix(left.order, right.order);
     return sum;
   }
@@ -162,7 +165,8 @@ class Tracer {
     for (std::size_t from = 0; from < held->times.size(); ++from) {
       const auto times = whose < 0 || whose == static_cast<int>(from) ? 1U : 0U;
       if (held->times[from] != times) {
-        return wrong(fmt::format("has what rank {} gave {} times instead of {}", from, held->times[from],
+        return wrong(fmt::format("has what rank {} gave {}{} times instead of {}", from,
+                                 held->times[from] == kMostTimes ? "at least " : "", held->times[from],
                                  times == 1 ? "once" : "never"));
       }
     }

@@ -90,6 +90,27 @@ TEST(Prove, CountsContributions) {
   EXPECT_TRUE(is_flawed(plan, Flaw::Kind::result, Rank{1}, "output 0 has what rank 0 gave 2 times instead of once"));
 }
 
+/// Everyone doubles what it gave, so many times, and adds it once more.
+Plan doubled(int times) {
+  Plan plan{.shape = {.op = Op::all_reduce, .ranks = 1}, .programs = {}};
+  Builder builder(plan.shape, Rank{0});
+  const auto sum = builder.scratch(1);
+  builder.copy(sum, builder.input());
+  for (int i = 0; i < times; ++i) {
+    builder.combine(sum, {sum, sum});
+  }
+  builder.combine(builder.output(), {sum, builder.input()});
+  plan.programs.push_back(std::move(builder).take());
+  return plan;
+}
+
+TEST(Prove, CountsContributionsWithoutEnd) {
+  EXPECT_TRUE(is_flawed(doubled(5), Flaw::Kind::result, Rank{0}, "what rank 0 gave 33 times instead of once"));
+  for (const int times : {31, 32, 33, 64, 200}) {
+    EXPECT_TRUE(is_flawed(doubled(times), Flaw::Kind::result, Rank{0}, "times instead of once")) << times;
+  }
+}
+
 TEST(Prove, WantsTheSameBitsEverywhere) {
   // Three ranks send everything to everybody, but one adds in an order of its own.
   auto plan = build({.algorithm = Algorithm::one_shot, .ranks = 3}).value();

@@ -119,7 +119,9 @@ class WholeRuns(Trained):
             self.assertIn(f"rank {rank} had a loss or gradient that is not a number 29 times, in steps 2 to 30", out)
         self.assertEqual(err, "tutti train: the last loss is not a number, so weights are not saved; a smaller --learning-rate may help\n")
         run = json.loads((self.folder / "runs/train/run.json").read_text())
-        self.assertEqual([(event["rank"], event["kind"]) for event in run["events"]], [(0, "NaN"), (1, "NaN")])
+        # On a busy machine a rank may be late, too.
+        events = [(event["rank"], event["kind"]) for event in run["events"] if event["kind"] != "late rank"]
+        self.assertEqual(events, [(0, "NaN"), (1, "NaN")])
 
     def test_a_rank_that_is_late_is_said_once(self):
         command = [TOOL, "train", "--data", str(self.text), "--steps", "100000", "-n", "2", "--sample-length", "0"]

@@ -11,6 +11,7 @@ using kernels::DType;
 
 constexpr std::size_t kAddends = 8;
 constexpr std::int64_t kCount = 10'007;
+constexpr std::int64_t kRepeats = 11;
 
 std::vector<at::Tensor> tensors_of(const kernels::hard::Inputs& inputs, c10::ScalarType type) {
   std::vector<at::Tensor> tensors;
@@ -70,6 +71,12 @@ std::string wrong_hard_sum(const World& world, unsigned seed) {
       group.all_reduce(mine, ReduceOp::reproducible_sum).wait();
       if (!same_bits(mine, some)) {
         return "another sum of one each by " + where;
+      }
+      // So long that it does not go along with the greeting.
+      auto many = addends[to_index(group.rank())].repeat({kRepeats});
+      group.all_reduce(many, ReduceOp::reproducible_sum).wait();
+      if (!same_bits(many, some.repeat({kRepeats}))) {
+        return "another long sum of one each by " + where;
       }
     }
   }

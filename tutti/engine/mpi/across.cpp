@@ -103,6 +103,9 @@ Status Across::run(const Call& call, Deadline deadline) {
   return run_checked({.call = call, .doing = doing, .deadline = deadline});
 }
 
+/// So many send each other the addends of reproducible sums themselves, which are a quarter of accumulators.
+constexpr int kFewRanks = 8;
+
 Status Across::run_checked(const Running& running) {
   const auto& card = running.card();
   const auto* choice = chosen_.chosen_for(card);
@@ -129,6 +132,10 @@ Status Across::run_checked(const Running& running) {
   }
   if (choice != nullptr && choice->kind == Kind::library) {
     return library_.run(running.call, running.doing, running.deadline);
+  }
+  if (choice == nullptr && card.op == Op::all_reduce && running.call.reduce == kernels::ReduceOp::reproducible_sum &&
+      wires_.members.ranks() <= kFewRanks) {
+    return defaults_.run(running.call, {.algorithm = plan::Algorithm::direct}, links_, running.doing, running.deadline);
   }
   if (card.op == Op::all_reduce && (choice == nullptr || choice->kind != Kind::plan)) {
     return sum(running, choice);

@@ -25,13 +25,13 @@ bool same_bits(const at::Tensor& a, const at::Tensor& b) {
   return a.nbytes() == b.nbytes() && std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()) == 0;
 }
 
-/// All of them on this rank alone.
-at::Tensor alone(const std::vector<at::Tensor>& addends) {
+/// Their sum on this rank alone, by so much.
+at::Tensor alone(const std::vector<at::Tensor>& addends, std::int64_t divisor = 1) {
   ReproducibleSum sum(addends[0]);
   for (const auto& addend : addends) {
     sum.add(addend);
   }
-  return sum.rounded();
+  return sum.rounded(divisor);
 }
 
 /// Some ranks may have nothing to add.
@@ -59,7 +59,9 @@ std::string wrong_hard_sum(const World& world, unsigned seed) {
     const auto addends = tensors_of(inputs, type);
     const auto expected = alone(addends);
     // One of each rank: what is left belongs to nobody.
-    const auto some = alone({addends.begin(), addends.begin() + group.size()});
+    const std::vector<at::Tensor> one_each(addends.begin(), addends.begin() + group.size());
+    const auto sum = alone(one_each);
+    const auto mean = alone(one_each, group.size());
     for (const char* way : {"own", "at_once", "in_slices", "in_slices.ring@1/64Ki", "hybrid@2/4", "ring/2",
                             "double_tree", "halving_doubling"}) {
       const auto where = std::string(way) + ", " + std::string(kernels::to_string(dtype));
@@ -67,16 +69,16 @@ std::string wrong_hard_sum(const World& world, unsigned seed) {
       if (!same_bits(divided(group, addends, random), expected)) {
         return "another sum of eight by " + where;
       }
-      auto mine = addends[to_index(group.rank())].clone();
-      group.all_reduce(mine, ReduceOp::reproducible_sum).wait();
-      if (!same_bits(mine, some)) {
-        return "another sum of one each by " + where;
-      }
-      // So long that it does not go along with the greeting.
-      auto many = addends[to_index(group.rank())].repeat({kRepeats});
-      group.all_reduce(many, ReduceOp::reproducible_sum).wait();
-      if (!same_bits(many, some.repeat({kRepeats}))) {
-        return "another long sum of one each by " + where;
+      for (const auto& [reduce, expected_of_one_each] :
+           {std::pair{ReduceOp::reproducible_sum, sum}, {ReduceOp::reproducible_avg, mean}}) {
+        // Also so long that it does not go along with the greeting.
+        for (const std::int64_t repeats : {std::int64_t{1}, kRepeats}) {
+          auto mine = addends[to_index(group.rank())].repeat({repeats});
+          group.all_reduce(mine, reduce).wait();
+          if (!same_bits(mine, expected_of_one_each.repeat({repeats}))) {
+            return "another sum or mean of one each, " + std::to_string(repeats) + " times, by " + where;
+          }
+        }
       }
     }
   }

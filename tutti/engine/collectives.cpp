@@ -17,9 +17,8 @@ using Kind = plan::Choice::Kind;
 
 /// What is left to do when nobody else takes part: nothing, for a sum of one addend that lies where it is to be.
 bool changes_nothing(const Call& call) {
-  using enum kernels::ReduceOp;
-  return (call.op == Op::all_reduce || call.op == Op::reduce) && call.reduce != premul_sum &&
-         call.reduce != reproducible_sum && call.reduce != reproducible_avg && call.in[0].data() == call.out[0].data();
+  return (call.op == Op::all_reduce || call.op == Op::reduce) && call.reduce != kernels::ReduceOp::premul_sum &&
+         !kernels::is_reproducible(call.reduce) && call.in[0].data() == call.out[0].data();
 }
 
 }  // namespace

@@ -23,11 +23,11 @@ std::optional<plan::Op> plan_op(Op op) {
 
 namespace {
 
-/// Whether a plan adds all addends at once, so that such a sum is rounded once.
-bool adds_at_once(plan::Algorithm algorithm, kernels::ReduceOp op) {
-  return (algorithm == plan::Algorithm::direct || algorithm == plan::Algorithm::one_shot) &&
-         op != kernels::ReduceOp::avg && op != kernels::ReduceOp::premul_sum &&
-         op != kernels::ReduceOp::reproducible_avg;
+/// Whether a plan adds all addends at once, so that such a sum is rounded once. The only one of a single rank is
+/// copied: nothing rounds it.
+bool adds_at_once(plan::Algorithm algorithm, kernels::ReduceOp op, int ranks) {
+  return ranks > 1 && (algorithm == plan::Algorithm::direct || algorithm == plan::Algorithm::one_shot) &&
+         op != kernels::ReduceOp::avg && op != kernels::ReduceOp::premul_sum;
 }
 
 }  // namespace
@@ -90,7 +90,7 @@ Status Planned::choose(Op op, const OpChoices& choices) {
 
 Status Planned::run(const Call& call, const plan::Choice& choice, Links& links, const Doing& doing, Deadline deadline) {
   auto& runner = runner_for(doing.card, choice);
-  if (!Widened::type_for(doing.card) || adds_at_once(choice.algorithm, call.reduce)) {
+  if (!Widened::type_for(doing.card) || adds_at_once(choice.algorithm, call.reduce, ranks_)) {
     return runner.run(call, links, doing, deadline);
   }
   const auto& wide = widened_.begin(call);

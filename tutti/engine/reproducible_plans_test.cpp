@@ -130,31 +130,35 @@ TEST_P(ReproduciblePlans, EveryDivisionByEveryWay) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, ReproduciblePlans,
-                         testing::Values(DType::float32, DType::float64, DType::bfloat16, DType::float16),
-                         [](const auto& type) { return std::string(kernels::to_string(type.param)); });
-
-/// One addend of each rank: no accumulators to be seen, but on the way.
-TEST(ReproducibleSums, OfOneAddendEach) {
-  const Inputs inputs(DType::float32, kAddends, kInputs);
-  const auto expected = inputs.at_once(ReduceOp::reproducible_sum);
-  for (const auto algorithm : plan::algorithms_for(plan::Op::all_reduce)) {
-    if (algorithm == plan::Algorithm::hybrid) {
-      continue;
-    }
-    run_engines(Kind::threads, static_cast<int>(kAddends), [&](Engine& engine) {
-      ASSERT_TRUE(engine.choose(Op::all_reduce, plan::Choice{.algorithm = algorithm, .chunks = 2}).ok());
-      const auto* const mine = inputs.pointers()[(to_index(engine.rank()) * 3 + 1) % kAddends];
+/// Bits of one addend of each rank, added up or averaged: no accumulators to be seen, but on the way.
+void check_one_addend_each(DType dtype, ReduceOp reduce, int ranks) {
+  const Inputs inputs(dtype, static_cast<std::size_t>(ranks), kInputs);
+  const auto expected = inputs.at_once(reduce);
+  run_engines(Kind::threads, ranks, [&](Engine& engine) {
+    for (const auto& way : all_ways()) {
+      ASSERT_TRUE(engine.choose(Op::all_reduce, way).ok());
+      const auto* const mine = inputs.pointers()[(to_index(engine.rank()) * 3 + 1) % static_cast<std::size_t>(ranks)];
       std::vector<std::byte> tensor(mine, mine + expected.size());
-      Call call{.op = Op::all_reduce, .dtype = DType::float32, .reduce = ReduceOp::reproducible_sum};
+      Call call{.op = Op::all_reduce, .dtype = dtype, .reduce = reduce};
       call.in = {bytes_of(tensor)};
       call.out = {writable(tensor)};
       const auto status = engine.run(call, soon());
       ASSERT_TRUE(status.ok()) << status.error().message;
-      EXPECT_EQ(tensor, expected) << to_string(algorithm);
-    });
+      ASSERT_EQ(tensor, expected) << way.ordinary.text() << ", " << to_string(reduce) << ", " << ranks << " ranks";
+    }
+  });
+}
+
+TEST_P(ReproduciblePlans, OfOneAddendEach) {
+  for (const int ranks : {1, 2, 5, 8}) {  // of one, zeros and NaNs lose their signs
+    check_one_addend_each(GetParam(), ReduceOp::reproducible_sum, ranks);
+    check_one_addend_each(GetParam(), ReduceOp::reproducible_avg, ranks);
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Types, ReproduciblePlans,
+                         testing::Values(DType::float32, DType::float64, DType::bfloat16, DType::float16),
+                         [](const auto& type) { return std::string(kernels::to_string(type.param)); });
 
 }  // namespace
 }  // namespace tutti::engine

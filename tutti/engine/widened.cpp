@@ -10,8 +10,6 @@ namespace {
 using kernels::DType;
 using kernels::ReduceOp;
 
-bool is_reproducible(ReduceOp op) { return op == ReduceOp::reproducible_sum || op == ReduceOp::reproducible_avg; }
-
 /// Complex numbers are added part by part.
 DType part_of(DType dtype) {
   return dtype == DType::complex64 ? DType::float32 : dtype == DType::complex128 ? DType::float64 : dtype;
@@ -24,7 +22,7 @@ std::optional<DType> Widened::type_for(const Card& card) {
   if (!op || !plan::reduces(*op)) {
     return std::nullopt;
   }
-  if (is_reproducible(card.reduce)) {
+  if (kernels::is_reproducible(card.reduce)) {
     return kernels::accumulator_of(card.dtype);
   }
   // The least or greatest of several is one of them: nothing is rounded.
@@ -54,7 +52,7 @@ const Call& Widened::begin(const Call& call) {
   out_.resize(total(call.out));
   wide_ = {.op = call.op,
            .dtype = type,
-           .reduce = is_reproducible(call.reduce) ? ReduceOp::sum : call.reduce,
+           .reduce = kernels::is_reproducible(call.reduce) ? ReduceOp::sum : call.reduce,
            .root = call.root,
            .factor = call.factor,
            .site = call.site};
@@ -62,7 +60,7 @@ const Call& Widened::begin(const Call& call) {
   for (const auto& block : call.in) {
     const auto* const from = block.data();
     const auto count = kernels::count_of(part, block.size());
-    if (is_reproducible(call.reduce)) {
+    if (kernels::is_reproducible(call.reduce)) {
       kernels::accumulate(part, {&from, 1}, at, count);
     } else {
       kernels::to_float32(part, from, reinterpret_cast<float*>(at), count);
@@ -84,7 +82,7 @@ void Widened::finish(const Call& call, int ranks) {
     const auto* const from = wide_.out[i].data();
     auto* const to = call.out[i].data();
     const auto count = kernels::count_of(part, call.out[i].size());
-    if (is_reproducible(call.reduce)) {
+    if (kernels::is_reproducible(call.reduce)) {
       const auto divisor = call.reduce == ReduceOp::reproducible_avg ? static_cast<std::size_t>(ranks) : 1;
       kernels::round_accumulators(part, from, {&to, 1}, count, {.divisor = divisor});
     } else {

@@ -12,7 +12,6 @@ namespace {
 bool is_complex(DType dtype) { return dtype == DType::complex64 || dtype == DType::complex128; }
 bool is_float(DType dtype) { return dtype <= DType::float8_e5m2; }
 bool is_accumulator(DType dtype) { return dtype == DType::accumulator32 || dtype == DType::accumulator64; }
-bool is_reproducible(ReduceOp op) { return op == ReduceOp::reproducible_sum || op == ReduceOp::reproducible_avg; }
 bool is_bitwise(ReduceOp op) { return op == ReduceOp::band || op == ReduceOp::bor || op == ReduceOp::bxor; }
 
 /// All but the product is done on the parts.

@@ -28,6 +28,10 @@ inline constexpr int kReduceOps = 11;
 
 std::string_view to_string(ReduceOp op);
 
+constexpr bool is_reproducible(ReduceOp op) {
+  return op == ReduceOp::reproducible_sum || op == ReduceOp::reproducible_avg;
+}
+
 /// Whether the operation means anything for the type; the error says why not and what to do instead.
 Status can_reduce(ReduceOp op, DType dtype);
 

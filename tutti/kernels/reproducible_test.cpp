@@ -215,7 +215,7 @@ TEST(Reproducible, OnlyTheResultOverflows) {
 }
 
 /// All bits of the largest float32 below each power of two: whatever it is in units of its bin, eight of them may be
-/// more than a word holds.
+/// more than a word holds. Beside them one so small that it takes digits to keep it.
 TEST(Reproducible, TheLargestOfEveryExponentAddUp) {
   std::vector<float> numbers;
   for (int exponent = -125; exponent <= 128; ++exponent) {
@@ -225,9 +225,11 @@ TEST(Reproducible, TheLargestOfEveryExponentAddUp) {
   for (auto& number : negative) {
     number = -number;
   }
+  const std::vector<float> tiny(numbers.size(), std::numeric_limits<float>::denorm_min());
   const auto* const more = reinterpret_cast<const std::byte*>(numbers.data());
   const auto* const less = reinterpret_cast<const std::byte*>(negative.data());
-  const std::vector<const std::byte*> addends{more, more, more, less, more, more, more, more};
+  const auto* const least = reinterpret_cast<const std::byte*>(tiny.data());
+  const std::vector<const std::byte*> addends{more, more, more, less, more, more, more, more, least};
   on_every_target([&] {
     std::vector<float> sums(numbers.size());
     auto* const out = reinterpret_cast<std::byte*>(sums.data());

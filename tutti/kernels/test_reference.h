@@ -87,10 +87,6 @@ constexpr FloatFormat format_of() {
   }
 }
 
-inline bool is_reproducible(ReduceOp op) {
-  return op == ReduceOp::reproducible_sum || op == ReduceOp::reproducible_avg;
-}
-
 template <class T>
 double reproducible(const Reduction& reduction, const std::vector<T>& values) {
   std::vector<double> wide;

@@ -103,7 +103,7 @@ Status Across::run(const Call& call, Deadline deadline) {
   return run_checked({.call = call, .doing = doing, .deadline = deadline});
 }
 
-/// So many send each other the addends of reproducible sums themselves, which are a quarter of accumulators.
+/// So many send each other the addends of reproducible sums themselves, which are a quarter of accumulators, or less.
 constexpr int kFewRanks = 8;
 
 Status Across::run_checked(const Running& running) {
@@ -133,7 +133,7 @@ Status Across::run_checked(const Running& running) {
   if (choice != nullptr && choice->kind == Kind::library) {
     return library_.run(running.call, running.doing, running.deadline);
   }
-  if (choice == nullptr && card.op == Op::all_reduce && running.call.reduce == kernels::ReduceOp::reproducible_sum &&
+  if (choice == nullptr && card.op == Op::all_reduce && kernels::is_reproducible(card.reduce) &&
       wires_.members.ranks() <= kFewRanks) {
     return defaults_.run(running.call, {.algorithm = plan::Algorithm::direct}, links_, running.doing, running.deadline);
   }

@@ -8,6 +8,7 @@
 //   long            long messages by every plan, and then sums
 //   many            hundreds of sums that go inside of hosts after they went between them
 //   kill RANK       that rank dies in the middle, and the others' sums end with an error
+//   lost-message RANK  that rank dies, and the others wait for a message from it
 //   late RANK       that rank comes five seconds after a deadline of one
 //   mismatch RANK   that rank's tensor is longer; afterwards all go on
 //   choices RANK    those from that rank on have chosen other ways to add up; afterwards all go on
@@ -154,6 +155,24 @@ int short_message(const tutti::World& world, int who) {
   });
 }
 
+/// All others wait for a message from who dies; and then want one more.
+int lost_message(const tutti::World& world, int who) {
+  const auto& group = world.group();
+  group.barrier().wait();
+  if (tutti::to_int(world.rank()) == who) {
+    std::this_thread::sleep_for(200ms);
+    std::raise(SIGKILL);
+  }
+  auto tensor = torch::ones({10});
+  for (int again = 0; again < 2; ++again) {
+    if (const int code = expect_failure(world, [&] { group.receive(tensor, tutti::Rank{who}, 5).wait(); }); code != 0) {
+      return code;
+    }
+  }
+  std::this_thread::sleep_for(500ms);  // what launchers do about a death must not end who is left
+  return 0;
+}
+
 int run(const tutti::World& world, const std::string& what, int who) {
   const auto& group = world.group();
   const bool me = tutti::to_int(world.rank()) == who;
@@ -193,6 +212,9 @@ int run(const tutti::World& world, const std::string& what, int who) {
   }
   if (what == "message") {
     return short_message(world, who);
+  }
+  if (what == "lost-message") {
+    return lost_message(world, who);
   }
   if (what == "kill") {
     return expect_failure(world, [&] {

@@ -54,6 +54,21 @@ class Trouble(OnHosts):
                     self.assertGreaterEqual(len(waited), len(ends), output)
                     self.assertLess(max(waited), 15_000, output)
 
+    def test_messages_name_who_died(self):
+        for folder in MPIS:
+            with self.subTest(folder):
+                mpi = self.mpi(folder)
+                ends, output = self.ends(mpi, (2, 2), ["lost-message", "3"], SURVIVE[mpi.name], code=None)
+                self.assertLessEqual({0, 1}, set(ends), output)  # of the others' host; MPICH's launcher may end rank 2
+                self.assertNotIn("nothing failed", output)
+                said = self.ENDED.findall(output)
+                for rank in ("0", "1"):
+                    sentences = [(code, blamed, sentence) for who, code, blamed, sentence in said if who == rank]
+                    self.assertGreaterEqual(len(sentences), 2, output)  # the one under way, and the next
+                    for code, blamed, sentence in sentences:
+                        self.assertEqual((code, blamed), ("peer lost", "3"), output)
+                        self.assertIn("receive of 40 bytes from rank 3 (tag 5)", sentence)
+
     def test_a_late_rank_is_named(self):
         for folder in MPIS:
             with self.subTest(folder):

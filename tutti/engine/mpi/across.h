@@ -26,6 +26,8 @@ class Across {
 
   /// The number of the last call.
   std::uint64_t sequence() const { return sequence_; }
+  /// Counts a call that is refused, since the group is broken.
+  std::uint64_t skip() { return ++sequence_; }
 
   Status choose(Op op, const OpChoices& choices);
 

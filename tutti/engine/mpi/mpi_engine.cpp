@@ -14,8 +14,6 @@
 namespace tutti::engine {
 namespace {
 
-constexpr std::string_view kStoreSays = "the job's store says: ";
-
 class MpiEngine final : public Engine {
  public:
   MpiEngine(const MpiGroup& group, std::unique_ptr<SharedEngine> near, mpi::Communicator communicator)
@@ -51,7 +49,7 @@ class MpiEngine final : public Engine {
 
   Status run(const Call& call, Deadline deadline) override {
     if (auto error = broken()) {
-      return named(*error, call, across_.sequence() + 1);
+      return named(*error, call, across_.skip());
     }
     if (auto good = check_call(call, rank(), ranks()); !good) {
       return good;
@@ -77,7 +75,7 @@ class MpiEngine final : public Engine {
   std::vector<Links::Sent> sent() const override { return across_.sent(); }
 
   void send(Rank to, std::uint64_t tag, ConstBlock bytes, Deadline deadline, Done done) override {
-    if (auto error = refused("send", "to", to)) {
+    if (auto error = refused({.sends = true, .peer = to, .tag = tag, .bytes = bytes.size()})) {
       done(*error);
     } else {
       post_.send(to, tag, bytes, deadline, std::move(done));
@@ -85,7 +83,7 @@ class MpiEngine final : public Engine {
   }
 
   void receive(Rank from, std::uint64_t tag, Block bytes, Deadline deadline, Received received) override {
-    if (auto error = from == kAnyRank ? broken() : refused("receive", "from", from)) {
+    if (auto error = refused({.sends = false, .peer = from, .tag = tag, .bytes = bytes.size()})) {
       received(*error);
     } else {
       post_.receive(from, tag, bytes, deadline, std::move(received));
@@ -97,21 +95,22 @@ class MpiEngine final : public Engine {
   bool on_own_thread() const override { return post_.on_own_thread(); }
 
  private:
-  std::optional<Error> refused(std::string_view what, std::string_view direction, Rank peer) const {
-    if (to_int(peer) < 0 || to_int(peer) >= ranks() || peer == rank()) {
-      return Error{Code::invalid_argument, fmt::format("{}: rank {} cannot {} {} rank {}", what, to_int(rank()), what,
-                                                       direction, to_int(peer))};
+  std::optional<Error> refused(const mpi::MessageTitle& message) const {
+    const auto peer = message.peer;
+    const bool any = peer == kAnyRank && !message.sends;
+    if (!any && (to_int(peer) < 0 || to_int(peer) >= ranks() || peer == rank())) {
+      return Error{Code::invalid_argument,
+                   message.sends
+                       ? fmt::format("send: rank {} cannot send to rank {}", to_int(rank()), to_int(peer))
+                       : fmt::format("receive: rank {} cannot receive from rank {}", to_int(rank()), to_int(peer))};
     }
-    return broken();
+    auto error = broken();
+    return error ? std::optional(mpi::in_operation(*error, message.text())) : std::nullopt;
   }
 
-  /// The store knows who is gone, but nothing of operations. Ranks of this host may have heard it for this one.
-  Error named(const Error& error, const Call& call, std::uint64_t sequence) const {
-    if (!error.message.starts_with(kStoreSays)) {
-      return error;
-    }
-    const Doing doing{.card = make_card(call), .sequence = sequence, .site = call.site};
-    return {error.code, fmt::format("{}: {}", doing.text(), error.message), error.rank};
+  /// Ranks of this host may have heard what the store says for this one.
+  static Error named(const Error& error, const Call& call, std::uint64_t sequence) {
+    return mpi::in_operation(error, Doing{.card = make_card(call), .sequence = sequence, .site = call.site}.text());
   }
 
   /// On this host, and on the others.
@@ -128,9 +127,6 @@ class MpiEngine final : public Engine {
   /// By the watch's thread. Whoever told it has told all.
   void hear(Error error, mpi::Watch::Source source) {
     heard_ = true;
-    if (source == mpi::Watch::Source::store) {
-      error.message.insert(0, kStoreSays);
-    }
     if (source == mpi::Watch::Source::store && error.rank) {
       const auto found = std::find_if(members_.all.begin(), members_.all.end(),
                                       [&](const mpi::Member& each) { return each.in_world == *error.rank; });

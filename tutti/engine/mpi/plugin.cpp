@@ -204,7 +204,7 @@ class PendingRequests final : public Requests {
 
   template <class Begin>
   int in_parts(const Whole& whole, Begin&& begin) {
-    const auto longest = longest_ / whole.unit * whole.unit;
+    const auto longest = std::max(longest_ / whole.unit, std::size_t{1}) * whole.unit;
     std::size_t at = 0;
     do {
       const auto part = std::min(longest, whole.bytes - at);

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "tutti/engine/mpi/poll.h"
+#include "tutti/engine/mpi/watch.h"
 
 namespace tutti::engine::mpi {
 
@@ -16,11 +17,17 @@ void Post::stop() {
   }
 }
 
+std::string MessageTitle::text() const {
+  return fmt::format("{} of {} bytes {} {} (tag {})", sends ? "send" : "receive", bytes, sends ? "to" : "from",
+                     peer == kAnyRank ? "any rank" : fmt::format("rank {}", to_int(peer)), tag);
+}
+
 std::string Post::text(const Message& message) {
-  const auto tag = message.tag - kFirstMessageTag;
-  const auto peer = message.peer == kAnyRank ? std::string("any rank") : fmt::format("rank {}", to_int(message.peer));
-  return message.sends ? fmt::format("send of {} bytes to {} (tag {})", message.bytes, peer, tag)
-                       : fmt::format("receive of {} bytes from {} (tag {})", message.bytes, peer, tag);
+  return MessageTitle{.sends = message.sends,
+                      .peer = message.peer,
+                      .tag = static_cast<std::uint64_t>(message.tag - kFirstMessageTag),
+                      .bytes = message.bytes}
+      .text();
 }
 
 void Post::finish(const Message& message, const Result<Rank>& result) {
@@ -134,7 +141,7 @@ void Post::end_all(Requests& requests, const Error& error) {
   std::deque<Message> ended;
   ended.swap(pending_);
   for (const auto& message : ended) {
-    finish(message, error);
+    finish(message, in_operation(error, text(message)));
   }
 }
 

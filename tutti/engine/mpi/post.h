@@ -12,6 +12,16 @@
 
 namespace tutti::engine::mpi {
 
+/// What errors call a message by.
+struct MessageTitle {
+  bool sends = false;
+  Rank peer{0};
+  std::uint64_t tag = 0;
+  std::size_t bytes = 0;
+
+  std::string text() const;
+};
+
 /// Messages between two ranks of a group, by MPI: it matches them as an engine must. A thread of its own, started by
 /// the first message, moves all of them forward at once.
 class Post {

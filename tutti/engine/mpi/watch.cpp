@@ -11,9 +11,16 @@ namespace tutti::engine::mpi {
 namespace {
 
 constexpr std::string_view kGoodbye = "-";
+constexpr std::string_view kStoreSays = "the job's store says: ";
 constexpr std::chrono::seconds kPatience{1};
 
 }  // namespace
+
+Error in_operation(const Error& error, const std::string& operation) {
+  return error.message.starts_with(kStoreSays)
+             ? Error{error.code, fmt::format("{}: {}", operation, error.message), error.rank}
+             : error;
+}
 
 // "CODE RANK MESSAGE", with numbers for the first two.
 std::string pack(const Error& error) {
@@ -64,7 +71,8 @@ void Watch::wait(const std::stop_token& stop) {
     never.wait_for(lock, stop, told.error().rank == Rank{0} ? kPatience : std::chrono::seconds(0),
                    [] { return false; });
     if (!stop.stop_requested()) {
-      broken_(told.error(), Source::store);
+      const auto& error = told.error();
+      broken_({error.code, fmt::format("{}{}", kStoreSays, error.message), error.rank}, Source::store);
     }
   } else if (told.value() != kGoodbye) {
     broken_(unpack_error(told.value()), Source::rank);

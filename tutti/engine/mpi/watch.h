@@ -39,6 +39,9 @@ class Watch {
   std::jthread thread_;
 };
 
+/// What the store told says who is gone, and nothing of operations: the same for one that it ended. Others as they are.
+Error in_operation(const Error& error, const std::string& operation);
+
 /// An error as text for the store, and back.
 std::string pack(const Error& error);
 Error unpack_error(const std::string& text);

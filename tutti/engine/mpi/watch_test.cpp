@@ -56,7 +56,14 @@ TEST(Watch, ALostRankIsHeardOfThroughTheStore) {
     heard.set_value(error);
   });
   store->fail({Code::peer_lost, "rank 2 died", Rank{2}});
-  EXPECT_EQ(heard.get_future().get().rank, Rank{2});
+  const auto error = heard.get_future().get();
+  EXPECT_EQ(error.rank, Rank{2});
+  EXPECT_EQ(in_operation(error, "all_reduce #7").message, "all_reduce #7: the job's store says: rank 2 died");
+}
+
+TEST(Watch, WhoNamesAnOperationIsNotGivenAnother) {
+  const Error error{Code::timed_out, "broadcast #3: still missing: rank 1", Rank{1}};
+  EXPECT_EQ(in_operation(error, "all_reduce #7").message, error.message);
 }
 
 }  // namespace

@@ -9,8 +9,9 @@ import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
-sys.path.insert(0, os.path.join(ROOT, "tests", "hosts"))
+sys.path[:0] = [os.path.join(ROOT, "tests", "hosts"), os.path.join(ROOT, "tests")]
 from cluster import Cluster, Mpi, Unavailable  # noqa: E402
+from skips import main  # noqa: E402
 
 
 class OnHosts(unittest.TestCase):
@@ -43,4 +44,4 @@ class OnHosts(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    main(verbosity=2)

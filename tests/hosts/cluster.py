@@ -27,9 +27,9 @@ def _run(*command):
 class Cluster:
     """`count` hosts; `rate` limits what each may send ("1gbit"). `congestion` is how TCP finds out how much it may send. A machine may be set to
     BBR, which paces by a bandwidth that it has to guess: between such hosts the same message then takes once 250 us and once 900. Reno is
-    in every kernel, and every namespace may choose it."""
+    in every kernel, and a namespace may choose it; where it may not, and nothing was asked for, hosts have what the machine has."""
 
-    def __init__(self, count, rate=None, congestion="reno"):
+    def __init__(self, count, rate=None, congestion=None):
         self.count = count
         self.rate = rate
         self.congestion = congestion
@@ -103,11 +103,19 @@ class Cluster:
             _run("ip", "link", "add", "cable", "netns", name, "type", "veth", "peer", "name", f"port{number}", "netns", switch)
             _run("ip", "-n", name, "addr", "add", f"{self.address(number)}/24", "dev", "cable")
             _run("ip", "-n", name, "link", "set", "cable", "up")
-            _run("ip", "netns", "exec", name, "sh", "-c", f"echo {self.congestion} >/proc/sys/net/ipv4/tcp_congestion_control")
+            self._choose_congestion(name)
             _run("ip", "-n", switch, "link", "set", f"port{number}", "master", "bridge", "up")
             if self.rate:
                 self.limit(number, self.rate)
         self._write_agent()
+
+    def _choose_congestion(self, name):
+        try:
+            _run("ip", "netns", "exec", name, "sh", "-c",
+                 f"echo {self.congestion or 'reno'} >/proc/sys/net/ipv4/tcp_congestion_control")
+        except subprocess.CalledProcessError:
+            if self.congestion:
+                raise
 
     def limit(self, number, rate, burst="16kb"):
         """What the host may send from now on. A bucket saves up to `burst` while nobody sends: as little as still gives the rate. With less
@@ -189,7 +197,7 @@ class Mpi:
         hosts = ",".join(f"{cluster.address(n)}:{count}" for n, count in enumerate(ranks))
         if self.name == "openmpi":
             passed = ["OPAL_PREFIX", "PRTE_PREFIX", "PMIX_PREFIX", "LD_LIBRARY_PATH", "TUTTI_TIMEOUT"]
-            exports = [word for name in passed for word in ("-x", name)]
+            exports = [word for name in passed if name not in variables for word in ("-x", name)]  # of two the first would count
             exports += [word for name, value in variables.items() for word in ("-x", f"{name}={value}")]
             return cluster.on(0, launcher, "--allow-run-as-root", "--bind-to", "none", "--prtemca", "plm_ssh_agent",
                               cluster.agent, "--prtemca", "prte_if_include", "cable", "--host", hosts, "--map-by", "slot",

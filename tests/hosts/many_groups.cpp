@@ -5,6 +5,8 @@
 #include <numeric>
 #include <random>
 
+#include "tutti/base/error.h"
+
 namespace tutti::tests {
 namespace {
 
@@ -17,13 +19,16 @@ struct Named {
   Members members;
 };
 
-/// Different for every rank of the world, group and operation.
-float value_of(int world_rank, int operation) { return static_cast<float>(3 * world_rank + 7 * operation + 1); }
+constexpr int kMostRanks = 16;
+constexpr int kMostGroups = 20;
+
+/// Different for every rank of the world, and every use of every group.
+float value_of(int world_rank, int number) { return static_cast<float>(kMostRanks * number + world_rank); }
 
 /// The operations of one rank in one group, begun together.
 class UnderWay {
  public:
-  /// `number`: of the group, so that its values are no other's.
+  /// `number`: of this use of the group, so that its values are no other's.
   UnderWay(const Named& in, int number, std::int64_t count)
       : in_(in), number_(number), rank_(to_int(in.group.rank())), size_(in.group.size()) {
     const auto& group = in_.group;
@@ -85,7 +90,8 @@ class UnderWay {
 
 class Groups {
  public:
-  explicit Groups(const World& world) : me_(to_int(world.rank())) {}
+  /// `time`: how often groups were used before.
+  explicit Groups(const World& world, int time = 0) : me_(to_int(world.rank())), time_(time) {}
 
   /// The members are those of `of`, in this order; nothing when this rank is none of them.
   const Named* add(const std::string& name, const Named& of, const Members& ranks) {
@@ -95,11 +101,11 @@ class Groups {
       wanted.push_back(Rank{rank});
       members.push_back(of.members[static_cast<std::size_t>(rank)]);
     }
-    ++numbered_;
     return keep(name, of.group.subgroup(wanted), members);
   }
 
   const Named* keep(const std::string& name, std::optional<Group> group, const Members& members) {
+    require(++numbered_ < kMostGroups, "groups have different numbers");
     if (!group) {
       return nullptr;
     }
@@ -109,11 +115,12 @@ class Groups {
   }
 
   /// On all of them at once; every rank begins with another one, and waits in the opposite order.
-  std::string wrong(std::int64_t count) const {
+  std::string wrong(std::int64_t count) {
+    ++time_;
     std::deque<UnderWay> under_way;
     for (std::size_t i = 0; i < all_.size(); ++i) {
       const auto at = (i + static_cast<std::size_t>(me_)) % all_.size();
-      under_way.emplace_back(all_[at], numbers_[at], count);
+      under_way.emplace_back(all_[at], kMostGroups * time_ + numbers_[at], count);
     }
     std::string found;
     for (auto each = under_way.rbegin(); each != under_way.rend(); ++each) {
@@ -125,6 +132,7 @@ class Groups {
 
  private:
   const int me_;
+  int time_;
   std::deque<Named> all_;
   std::vector<int> numbers_;
   int numbered_ = 0;  // the same on ranks that are in a group and on those that are not
@@ -190,7 +198,7 @@ std::string wrong_in_passing_groups(const World& world, int count) {
     members.resize(2 + random() % static_cast<unsigned>(ranks - 1));
     auto sum = torch::full({5'003}, static_cast<float>(me));
     auto work = world.group().all_reduce(sum);
-    Groups groups(world);
+    Groups groups(world, i);
     const Named whole{"world", world.group(), first_ranks(ranks)};
     if (const auto* const made = groups.add(std::to_string(i), whole, members)) {
       if (auto wrong = groups.wrong(1003); !wrong.empty()) {

@@ -40,22 +40,23 @@ class Conformance(OnHosts):
                      TUTTI_ALL_TO_ALL="library")
 
 
-class Gradients(OnHosts):
-    """The tests of gradients, whose ranks are those of the job: the first ones of it, as many as a test wants. They make hundreds of
-    groups, and Open MPI makes them by looking without pause: with more ranks than cores, and others at work on the machine, most take
-    half a second and one in hundreds 20."""
+# For hundreds of groups: Open MPI makes them by looking without pause. With more ranks than cores, and others at work on the machine,
+# most take half a second and one in hundreds 20.
+LONG = {"patience": 400, "TUTTI_TIMEOUT": "150"}
 
-    LONG = {"patience": 400, "TUTTI_TIMEOUT": "150"}
+
+class Gradients(OnHosts):
+    """The tests of gradients, whose ranks are those of the job: the first ones of it, as many as a test wants."""
 
     def test_every_mpi(self):
         for folder in MPIS:
             with self.subTest(folder):
-                code, output = self.run_job(self.mpi(folder), (2, 2), [ARGUMENTS.gradients], **self.LONG)
+                code, output = self.run_job(self.mpi(folder), (2, 2), [ARGUMENTS.gradients], **LONG)
                 self.assertEqual(code, 0, output)
                 self.assertIn("[  PASSED  ]", output)
 
     def test_one_rank_each(self):
-        code, output = self.run_job(self.mpi("mpich"), (1, 1, 1), [ARGUMENTS.gradients], **self.LONG)
+        code, output = self.run_job(self.mpi("mpich"), (1, 1, 1), [ARGUMENTS.gradients], **LONG)
         self.assertEqual(code, 0, output)
         self.assertIn("[  PASSED  ]", output)
 
@@ -76,7 +77,7 @@ class Groups(OnHosts):
     def test_one_after_the_other(self):
         for folder in MPIS:
             with self.subTest(folder):
-                self.is_right(folder, (2, 2), "passing", "100", TUTTI_TIMEOUT="120")
+                self.is_right(folder, (2, 2), "passing", "100", **LONG)
 
 
 class Parts(OnHosts):

@@ -15,6 +15,7 @@ namespace bench {
 namespace {
 
 using nlohmann::ordered_json;
+using Json = nlohmann::json;  // the ordered one looks for each key among all before it
 using tutti::Code;
 using tutti::Error;
 using tutti::Result;
@@ -22,7 +23,10 @@ using tutti::Result;
 constexpr int kMostRanks = 4096;
 constexpr unsigned kMostChunks = 4096;
 constexpr std::size_t kMostBytes = std::size_t{1} << 40;
-constexpr std::size_t kMostPlans = 20000;  // of each part; finding the network simulates each some thousand times
+// Of each part, and of a plan: finding the network simulates each some thousand times.
+constexpr std::size_t kMostPlans = 20000;
+constexpr std::uint64_t kMostMessages = std::uint64_t{1} << 22;  // of everyone to everybody, in every chunk
+constexpr std::uint64_t kMostMoved = std::uint64_t{1} << 34;     // bytes, of all ranks' blocks
 constexpr std::size_t kLongestName = 200;
 constexpr double kShortestTime = 1e-9;
 constexpr double kLongestTime = 1e5;
@@ -30,7 +34,7 @@ constexpr double kLongestTime = 1e5;
 Error wrong(const std::string& sentence) { return {Code::invalid_argument, sentence}; }
 
 /// Of one object in the recording, by key; what is not there or not right is thrown, with the key.
-const ordered_json& part_of(const ordered_json& json, const char* key) {
+const Json& part_of(const Json& json, const char* key) {
   const auto found = json.is_object() ? json.find(key) : json.end();
   if (!json.is_object() || found == json.end()) {
     throw std::out_of_range(json.is_object() ? fmt::format("no '{}'", key) : "an object is wanted");
@@ -38,7 +42,7 @@ const ordered_json& part_of(const ordered_json& json, const char* key) {
   return *found;
 }
 
-std::uint64_t count_in(const ordered_json& json, const char* key, std::uint64_t most, std::uint64_t least = 1) {
+std::uint64_t count_in(const Json& json, const char* key, std::uint64_t most, std::uint64_t least = 1) {
   const auto& value = part_of(json, key);
   if (!value.is_number_unsigned() || value.get<std::uint64_t>() < least || value.get<std::uint64_t>() > most) {
     throw std::out_of_range(fmt::format("{}: {} is not a whole number from {} to {}", key,
@@ -47,11 +51,11 @@ std::uint64_t count_in(const ordered_json& json, const char* key, std::uint64_t 
   return value.get<std::uint64_t>();
 }
 
-int small_count_in(const ordered_json& json, const char* key, int most) {
+int small_count_in(const Json& json, const char* key, int most) {
   return static_cast<int>(count_in(json, key, static_cast<std::uint64_t>(most)));
 }
 
-std::string text_in(const ordered_json& json, const char* key) {
+std::string text_in(const Json& json, const char* key) {
   const auto& value = part_of(json, key);
   if (!value.is_string()) {
     throw std::out_of_range(fmt::format("{}: a text is wanted", key));
@@ -60,7 +64,7 @@ std::string text_in(const ordered_json& json, const char* key) {
 }
 
 /// A file is named by it.
-std::string machine_in(const ordered_json& json) {
+std::string machine_in(const Json& json) {
   auto name = text_in(json, "machine");
   const auto says_something = [](unsigned char letter) { return std::isalnum(letter) != 0; };
   if (name.size() > kLongestName || std::none_of(name.begin(), name.end(), says_something)) {
@@ -69,10 +73,10 @@ std::string machine_in(const ordered_json& json) {
   return name;
 }
 
-std::vector<double> times_in(const ordered_json& json) {
+std::vector<double> times_in(const Json& json) {
   const auto& list = part_of(json, "round_seconds");
   std::vector<double> times;
-  for (const auto& time : list.is_array() ? list : ordered_json::array()) {
+  for (const auto& time : list.is_array() ? list : Json::array()) {
     times.push_back(time.is_number() ? time.get<double>() : 0);
   }
   const bool good = std::all_of(times.begin(), times.end(),
@@ -93,22 +97,28 @@ T or_throw(Result<T> result, const char* key) {
 }
 
 /// Of some of the recording's ranks.
-LinkCase case_in(const ordered_json& json, const Ranks& all) {
+LinkCase case_in(const Json& json, const Ranks& all) {
   const LinkKind kind{.op = or_throw(tutti::plan::parse_op(text_in(json, "op")), "op"),
                       .algorithm = or_throw(tutti::plan::parse_algorithm(text_in(json, "algorithm")), "algorithm"),
                       .chunks = static_cast<unsigned>(count_in(json, "chunks", kMostChunks)),
                       .leaders = static_cast<unsigned>(count_in(json, "leaders", kMostRanks))};
   const Ranks taking_part{small_count_in(json, "hosts", all.hosts), small_count_in(json, "ranks_of_host", all.of_host)};
   auto one = link_case(kind, taking_part, count_in(json, "bytes", kMostBytes, 0));
-  if (auto good = check(one.plan.request); !good) {
+  const auto& request = one.plan.request;
+  if (auto good = check(request); !good) {
     throw std::out_of_range(good.error().message);
+  }
+  const auto ranks = static_cast<std::uint64_t>(request.ranks);
+  if (ranks * ranks * request.chunks > kMostMessages || ranks * one.plan.bytes > kMostMoved) {
+    throw std::out_of_range(fmt::format("{} ranks, {} bytes and {} chunks: too much to be simulated again and again",
+                                        ranks, one.plan.bytes, request.chunks));
   }
   one.rounds = times_in(json);
   one.settle();
   return one;
 }
 
-std::vector<LinkCase> cases_in(const ordered_json& json, const char* part, const Ranks& all) {
+std::vector<LinkCase> cases_in(const Json& json, const char* part, const Ranks& all) {
   const auto& plans = part_of(part_of(json, part), "plans");
   if (!plans.is_array() || plans.size() > kMostPlans) {
     throw std::out_of_range(fmt::format("{}: plans: a list of up to {} is wanted", part, kMostPlans));
@@ -124,7 +134,7 @@ std::vector<LinkCase> cases_in(const ordered_json& json, const char* part, const
   return cases;
 }
 
-Recording recording_in(const ordered_json& json) {
+Recording recording_in(const Json& json) {
   Recording recording{
       .machine = machine_in(json),
       .ranks = {small_count_in(json, "hosts", kMostRanks), small_count_in(json, "ranks_of_host", kMostRanks)},
@@ -179,7 +189,7 @@ std::string to_json(const Recording& recording) {
 }
 
 Result<Recording> parse_recording(const std::string& text) {
-  const auto json = ordered_json::parse(text, nullptr, false);
+  const auto json = Json::parse(text, nullptr, false);
   if (json.is_discarded()) {
     return wrong("not JSON");
   }

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -88,6 +89,8 @@ TEST(Recording, SaysWhatIsWrong) {
   EXPECT_THAT(said("/comparison/plans/5/bytes", std::uint64_t{1} << 63), HasSubstr("bytes"));
   EXPECT_THAT(said("/comparison/plans/5/bytes", "1Mi"),
               HasSubstr("comparison: plan 6: bytes: string is not a whole number"));
+  EXPECT_THAT(said("/comparison/plans/5/bytes", std::uint64_t{1} << 40),
+              HasSubstr("too much to be simulated again and again"));
   EXPECT_THAT(said("/calibration/plans", ordered_json::array()), HasSubstr("nothing was timed"));
   EXPECT_THAT(said("/hosts", 0), HasSubstr("hosts"));
   EXPECT_THAT(parse_recording("{").error().message, HasSubstr("not JSON"));
@@ -134,6 +137,26 @@ TEST(Recording, NobodyWaitsForAMillionPlans) {
   const auto one = plans[0];
   plans = std::vector<ordered_json>(20001, one);
   EXPECT_THAT(parse_recording(json.dump()).error().message, HasSubstr("calibration: plans: a list of up to 20000"));
+}
+
+TEST(Recording, NobodyWaitsForOneThatIsTooLong) {
+  auto json = ordered_json::parse(to_json(some_recording()));
+  json["hosts"] = 1;
+  json["ranks_of_host"] = 4096;
+  auto one = json["calibration"]["plans"][0];
+  one.update(
+      {{"algorithm", "one_shot"}, {"op", "all_reduce"}, {"hosts", 1}, {"ranks_of_host", 4096}, {"chunks", 4096}});
+  json["calibration"]["plans"] = {one};
+  EXPECT_THAT(parse_recording(json.dump()).error().message,
+              HasSubstr("4096 chunks: too much to be simulated again and again"));
+}
+
+TEST(Recording, ManyKeysAreReadSoon) {
+  std::string text = R"({"machine": "m")";
+  for (int i = 0; i < 300'000; ++i) {
+    text += fmt::format(R"(,"{:06}":0)", i);
+  }
+  EXPECT_FALSE(parse_recording(text + "}"));  // looked for among all before it, each would take minutes together
 }
 
 TEST(Recording, FilesThatCannotBeReadAreNamed) {

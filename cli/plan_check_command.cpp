@@ -39,7 +39,7 @@ class Verdicts {
   /// Of a file with several, which one is part of what is said.
   void number() { numbered_ = true; }
 
-  /// Whether it has no flaw.
+  /// Whether it is proved.
   bool add(const plan::NamedPlan& named) {
     const auto& made = named.plan;
     const auto flaw = plan::prove(made);
@@ -53,6 +53,7 @@ class Verdicts {
     if (!flaw) {
       return true;
     }
+    flawed_ = flawed_ || flaw->kind != plan::Flaw::Kind::undecided;
     auto& row = rows_.back();
     row["kind"] = to_string(flaw->kind);
     row["rank"] = to_int(flaw->rank);
@@ -70,12 +71,15 @@ class Verdicts {
 
   const nlohmann::ordered_json& rows() const { return rows_; }
   const std::vector<std::string>& sentences() const { return sentences_; }
+  /// One for each that is not proved: because of a flaw, or since that takes too long.
+  int exit_code() const { return flawed_ ? kFlawFound : sentences_.empty() ? 0 : kUsageError; }
   /// Of the first with a flaw, or of the only one; empty when there is no such.
   std::string picture() const { return sentences_.empty() && rows_.size() > 1 ? "" : picture_; }
 
  private:
   bool draws_;
   bool numbered_ = false;
+  bool flawed_ = false;
   nlohmann::ordered_json rows_ = nlohmann::ordered_json::array();
   std::vector<std::string> sentences_;
   std::string picture_;
@@ -180,10 +184,9 @@ int check(const TypedCheck& typed) {
   if (auto done = typed.from.empty() ? check_built(typed.plan, verdicts) : check_read(typed.from, verdicts); !done) {
     return complain(kCheckCommand, done.error().message);
   }
-  const bool flawed = !verdicts.sentences().empty();
   if (typed.plan.choice.json) {
     fmt::print("{}\n", verdicts.rows().dump());
-  } else if (!flawed) {
+  } else if (verdicts.sentences().empty()) {
     fmt::print(
         "{} plans proved: each contribution once, no unordered access, no deadlock without buffers, the same bits "
         "on every rank\n",
@@ -194,9 +197,9 @@ int check(const TypedCheck& typed) {
   }
   if (auto written = write_picture(typed, verdicts); !written) {
     const int end = complain(kCheckCommand, written.error().message);
-    return flawed ? kFlawFound : end;
+    return verdicts.exit_code() == kFlawFound ? kFlawFound : end;
   }
-  return flawed ? kFlawFound : 0;
+  return verdicts.exit_code();
 }
 
 }  // namespace
@@ -220,7 +223,9 @@ std::function<int()> declare_plan_check(CLI::App& app) {
       "  tutti plan check --from plan.json --svg plan.svg  to prove, and to see where it is wrong\n"
       "\n"
       "A flaw is said in a sentence: which rank, which step, which pieces.\n"
-      "Exit code: 0; 1 when a plan has a flaw; 2 when the command, or the file, cannot be understood.");
+      "Exit code: 0; 1 when a plan has a flaw; 2 when the command, or the file, cannot be understood, or a proof takes "
+      "too "
+      "long.");
   return [typed, &app] {
     for (const auto* other :
          {"algorithm", "--op", "--ranks", "--root", "--chunks", "--hosts", "--inner", "--outer", "--leaders"}) {

@@ -23,9 +23,11 @@ using plan::Price;
 using plan::Request;
 
 constexpr auto kCommand = "tutti plan cost";
+constexpr std::string_view kInner = "direct";  // unless one is typed
 
 struct Typed {
-  PlanChoice choice{.chunks = 0, .outer = {}, .leaders = 0};  // nothing: the best of several
+  PlanChoice choice{
+      .chunks = 0, .inner = std::string(kInner), .outer = {}, .leaders = 0};  // nothing: the best of several
   std::string ranks = "16";
   std::string topology;
   std::string bytes = "25Mi";
@@ -41,29 +43,14 @@ struct Asked {
   plan::PriceOptions options;
 };
 
-/// A hybrid's hosts are the network's; what is not typed is chosen by what takes least.
-Status complete_hybrid(const Typed& typed, const plan::Network& network, Request& request) {
-  const auto inner = parse_inner(typed.choice);
-  if (!inner) {
-    return inner.error();
-  }
-  request.inner = inner.value();
-  if (request.algorithm == plan::Algorithm::hybrid && !typed.choice.outer.empty()) {
-    const auto outer = parse_outer(typed.choice);
-    if (!outer) {
-      return outer.error();
-    }
-    request.outer = outer.value();
-    request.leaders = std::max(typed.choice.leaders, 1U);
-    request.hosts = plan::hosts_of(plan::Fabric(network, request.ranks));
-  }
-  return {};
-}
-
 Result<std::vector<Request>> requests_of(const Typed& typed, int ranks, const plan::Network& network) {
   const auto op = plan::parse_op(typed.choice.op);
   if (!op) {
     return op.error();
+  }
+  const auto inner = parse_inner(typed.choice);
+  if (!inner) {
+    return inner.error();
   }
   const auto algorithms = chosen_algorithms(typed.choice, plan::comparable(op.value(), plan::Fabric(network, ranks)));
   if (!algorithms) {
@@ -72,12 +59,33 @@ Result<std::vector<Request>> requests_of(const Typed& typed, int ranks, const pl
   std::vector<Request> requests;
   for (const auto algorithm : algorithms.value()) {
     requests.push_back({.op = op.value(), .algorithm = algorithm, .ranks = ranks});
+    requests.back().inner = inner.value();
     requests.back().chunks = std::max(chunks_for(typed.choice, algorithm, op.value()), 1U);
-    if (auto good = complete_hybrid(typed, network, requests.back()); !good) {
-      return good.error();
-    }
+  }
+  const bool wants_hybrid = !typed.choice.outer.empty() || typed.choice.leaders > 0 || typed.choice.inner != kInner;
+  const auto is_hybrid = [](const Request& request) { return request.algorithm == plan::Algorithm::hybrid; };
+  if (wants_hybrid && std::none_of(requests.begin(), requests.end(), is_hybrid)) {
+    return Error{Code::invalid_argument,
+                 fmt::format("--inner, --outer and --leaders are of hybrid, and {} ranks of network '{}' have none",
+                             ranks, network.name)};
   }
   return requests;
+}
+
+Result<plan::PriceOptions> options_of(const Typed& typed) {
+  plan::PriceOptions options{.leaders = typed.choice.leaders};
+  if (typed.choice.chunks > 0) {
+    options.chunks = {typed.choice.chunks};
+  }
+  if (!typed.choice.outer.empty()) {
+    const auto outer = parse_outer(typed.choice);
+    if (!outer) {
+      return outer.error();
+    }
+    options.outer = outer.value();
+    options.leaders = std::max(options.leaders, 1U);
+  }
+  return options;
 }
 
 /// A file, or what was found on machines like this one.
@@ -130,12 +138,11 @@ Result<Asked> understand(const Typed& typed) {
   if (!requests) {
     return requests.error();
   }
-  Asked asked{std::move(network).value(), std::move(requests).value(), bytes.value(), {}};
-  asked.options.leaders = typed.choice.leaders;
-  if (typed.choice.chunks > 0) {
-    asked.options.chunks = {typed.choice.chunks};
+  auto options = options_of(typed);
+  if (!options) {
+    return options.error();
   }
-  return asked;
+  return Asked{std::move(network).value(), std::move(requests).value(), bytes.value(), std::move(options).value()};
 }
 
 nlohmann::json to_json(const Price& price) {
@@ -174,11 +181,7 @@ void print_table(const Asked& asked, const std::vector<Price>& prices) {
 }
 
 Status write_plot(const Typed& typed, const Asked& asked) {
-  std::vector<plan::Algorithm> algorithms;
-  for (const auto& request : asked.requests) {
-    algorithms.push_back(request.algorithm);
-  }
-  const auto map = plan::map_prices(algorithms, asked.requests.front().op, asked.requests.front().ranks, asked.network);
+  const auto map = plan::map_prices(asked.requests, asked.network, asked.options);
   if (!map) {
     return map.error();
   }

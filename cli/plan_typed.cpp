@@ -2,12 +2,13 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdint>
 #include <fstream>
+#include <numeric>
 #include <optional>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 namespace tutti::cli {
 namespace {
@@ -19,19 +20,6 @@ std::optional<int> to_number(std::string_view text) {
   int value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   return error == std::errc() && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
-}
-
-Result<Algorithm> parse_one_of(const char* option, const std::string& text, const std::vector<Algorithm>& those,
-                               std::string_view where) {
-  std::vector<std::string_view> names;
-  for (const auto algorithm : those) {
-    if (to_string(algorithm) == text) {
-      return algorithm;
-    }
-    names.push_back(to_string(algorithm));
-  }
-  return Error{Code::invalid_argument,
-               fmt::format("{}: {} there are {}, not {}", option, where, fmt::join(names, ", "), text)};
 }
 
 bool is_typed(const CLI::App& app, const char* name) {
@@ -54,6 +42,11 @@ Result<std::vector<std::vector<Rank>>> parse_hosts(const std::string& text, int 
     sizes.push_back(*size);
     begin = end + 1;
   }
+  const auto all = std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0});
+  if (all != ranks) {
+    return Error{Code::invalid_argument,
+                 fmt::format("--hosts {}: that is {} ranks, and there are {}", text, all, ranks)};
+  }
   std::vector<std::vector<Rank>> hosts;
   int next = 0;
   for (const auto size : sizes) {
@@ -61,10 +54,6 @@ Result<std::vector<std::vector<Rank>>> parse_hosts(const std::string& text, int 
     for (int i = 0; i < size; ++i) {
       host.push_back(Rank{next++});
     }
-  }
-  if (next != ranks) {
-    return Error{Code::invalid_argument,
-                 fmt::format("--hosts {}: that is {} ranks, and there are {}", text, next, ranks)};
   }
   return hosts;
 }
@@ -99,24 +88,19 @@ Status check_meaning(const CLI::App& app, const PlanChoice& choice) {
 }
 
 Result<Algorithm> parse_inner(const PlanChoice& choice) {
-  return parse_one_of("--inner", choice.inner, plan::algorithms_inside_hosts(), "inside of a host");
+  return plan::parse_one_of(choice.inner, plan::algorithms_inside_hosts(), "--inner: inside of a host");
 }
 
 Result<Algorithm> parse_outer(const PlanChoice& choice) {
-  return parse_one_of("--outer", choice.outer, plan::algorithms_between_hosts(), "between hosts");
+  return plan::parse_one_of(choice.outer, plan::algorithms_between_hosts(), "--outer: between hosts");
 }
 
 Result<int> parse_ranks(const std::string& text) {
-  int ranks = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), ranks);
-  const bool number = !text.empty() && end == text.data() + text.size();
-  if (number && (error == std::errc::result_out_of_range || ranks > kMostPlanRanks)) {
-    return Error{Code::invalid_argument, fmt::format("--ranks {}: {} at most", text, kMostPlanRanks)};
-  }
-  if (!number || ranks < 1) {
+  const auto ranks = to_number(text);
+  if (!ranks || *ranks < 1 || *ranks > kMostPlanRanks) {
     return Error{Code::invalid_argument, fmt::format("--ranks {}: a number from 1 to {}", text, kMostPlanRanks)};
   }
-  return ranks;
+  return *ranks;
 }
 
 unsigned chunks_for(const PlanChoice& choice, Algorithm algorithm, plan::Op op) {
@@ -150,14 +134,9 @@ Result<std::pair<int, int>> parse_range(const std::string& text) {
   const auto dots = text.find("..");
   const auto first = parse_ranks(text.substr(0, dots));
   const auto last = dots == std::string::npos ? first : parse_ranks(text.substr(dots + 2));
-  for (const auto& end : {first, last}) {
-    if (!end && end.error().message.ends_with("at most")) {
-      return end.error();
-    }
-  }
   if (!first || !last || last.value() < first.value()) {
     return Error{Code::invalid_argument,
-                 fmt::format("--ranks {}: a number, or a range such as 2..64, up to {}", text, kMostPlanRanks)};
+                 fmt::format("--ranks {}: a number from 1 to {}, or a range such as 2..64", text, kMostPlanRanks)};
   }
   return std::pair(first.value(), last.value());
 }

@@ -75,9 +75,10 @@ bool put_on_disk(const std::string& path, std::string_view text) {
 
 }  // namespace
 
-Result<std::string> read_whole(const std::string& path) {
-  // Without waiting for somebody to write into a pipe.
-  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+Result<std::string> read_whole(const std::string& path, Source from) {
+  const bool pipes = from == Source::files_and_pipes;
+  // Without waiting for somebody to write into a pipe that is refused.
+  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | (pipes ? 0 : O_NONBLOCK)));
   if (!file.valid()) {
     const int number = errno;
     auto why = system_error(fmt::format("cannot read {}", path), number);
@@ -85,7 +86,7 @@ Result<std::string> read_whole(const std::string& path) {
     return why;
   }
   struct stat there {};
-  if (::fstat(file.get(), &there) != 0 || !S_ISREG(there.st_mode)) {
+  if (::fstat(file.get(), &there) != 0 || !(S_ISREG(there.st_mode) || (pipes && S_ISFIFO(there.st_mode)))) {
     return Error{Code::invalid_argument,
                  fmt::format("cannot read {}: {}", path, S_ISDIR(there.st_mode) ? "it is a folder" : "it is no file")};
   }
@@ -132,12 +133,13 @@ Status can_write_whole(const std::string& path) {
     return good;
   }
   const auto beside = name_beside(path);
-  const FileDescriptor file(::open(beside.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0666));
-  if (!file.valid()) {
-    return failed(path, "write");
+  const FileDescriptor file(::open(beside.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666));
+  if (file.valid()) {
+    ::unlink(beside.c_str());
+    return {};
   }
-  ::unlink(beside.c_str());
-  return {};
+  // One of that name was left by somebody, and goes when what is written takes its place.
+  return errno == EEXIST ? Status() : Status(failed(path, "write"));
 }
 
 }  // namespace tutti

@@ -11,9 +11,13 @@ namespace tutti {
 /// Nothing of ours that is read whole comes near it.
 inline constexpr std::size_t kLongestFile = std::size_t{32} << 20;
 
-/// All that is in the file. Refused is what is longer than kLongestFile and what is no regular file: a device may have
-/// no end, and a pipe may never begin. One that is not there is Code::not_found. Blocks.
-Result<std::string> read_whole(const std::string& path);
+/// Where what is read whole may come from.
+enum class Source { files, files_and_pipes };
+
+/// All that is in the file. Refused is what is longer than kLongestFile, and what is no regular file: a device may have
+/// no end, and a pipe may never begin (of those that may be read nevertheless, who named one waits for its writer). One
+/// that is not there is Code::not_found. Blocks.
+Result<std::string> read_whole(const std::string& path, Source from = Source::files);
 
 /// Makes the folder that a file is to be in, where there is none.
 Status make_folder_for(const std::string& path);

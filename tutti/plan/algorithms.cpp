@@ -235,6 +235,17 @@ Result<Algorithm> parse_algorithm(std::string_view text) {
   return Error{Code::invalid_argument, fmt::format("no algorithm '{}'; there are {}", text, fmt::join(names, ", "))};
 }
 
+Result<Algorithm> parse_one_of(std::string_view name, const std::vector<Algorithm>& these, std::string_view where) {
+  std::vector<std::string_view> names;
+  for (const auto algorithm : these) {
+    if (to_string(algorithm) == name) {
+      return algorithm;
+    }
+    names.push_back(to_string(algorithm));
+  }
+  return Error{Code::invalid_argument, fmt::format("{} there are {}, not {}", where, fmt::join(names, ", "), name)};
+}
+
 bool can(Algorithm algorithm, Op op) { return find_way(algorithm, op) != nullptr; }
 
 std::vector<Algorithm> algorithms_inside_hosts() { return {Algorithm::direct, Algorithm::ring, Algorithm::tree}; }

@@ -34,6 +34,8 @@ bool takes_chunks(Algorithm algorithm, Op op);
 /// What a hybrid can be made of.
 std::vector<Algorithm> algorithms_inside_hosts();
 std::vector<Algorithm> algorithms_between_hosts();
+/// The one of these with that name. `where`, for the error: "inside of a host" there are ring, tree, not rink.
+Result<Algorithm> parse_one_of(std::string_view name, const std::vector<Algorithm>& these, std::string_view where);
 
 /// Into how many chunks any plan may be divided.
 inline constexpr unsigned kMostChunks = 4096;

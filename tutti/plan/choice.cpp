@@ -5,7 +5,6 @@
 #include <limits>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "tutti/base/bytes.h"
 
@@ -53,17 +52,6 @@ Result<unsigned> take_number(std::string_view& text, const Counted& counted) {
   return number;
 }
 
-Result<Algorithm> parse_one_of(std::string_view text, const std::vector<Algorithm>& those, std::string_view where) {
-  std::vector<std::string_view> names;
-  for (const auto algorithm : those) {
-    if (to_string(algorithm) == text) {
-      return algorithm;
-    }
-    names.push_back(to_string(algorithm));
-  }
-  return bad(fmt::format("'{}': {} there are {}", text, where, fmt::join(names, ", ")));
-}
-
 std::optional<Algorithm> unless(Algorithm usual, Algorithm algorithm) {
   return algorithm == usual ? std::nullopt : std::optional(algorithm);
 }
@@ -71,7 +59,7 @@ std::optional<Algorithm> unless(Algorithm usual, Algorithm algorithm) {
 /// What comes behind "hybrid.": the algorithm inside of hosts, and maybe the one between them.
 Status parse_levels(std::string_view inside, Choice& choice) {
   const auto between = take(inside, '.');
-  const auto inner = parse_one_of(inside, algorithms_inside_hosts(), "inside of hosts");
+  const auto inner = parse_one_of(inside, algorithms_inside_hosts(), "inside of a host");
   if (!inner) {
     return inner.error();
   }

@@ -4,7 +4,6 @@
 #include <numeric>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "tutti/plan/rooted.h"
 #include "tutti/plan/team.h"
@@ -47,18 +46,6 @@ void all_reduce_between(Builder& builder, const Team& leaders, const Request& re
   }
 }
 
-Status check_one_of(Algorithm algorithm, const std::vector<Algorithm>& those, std::string_view where) {
-  if (std::find(those.begin(), those.end(), algorithm) != those.end()) {
-    return {};
-  }
-  std::vector<std::string_view> names;
-  for (const auto each : those) {
-    names.push_back(to_string(each));
-  }
-  return Error{Code::invalid_argument,
-               fmt::format("hybrid: {} there are {}, not {}", where, fmt::join(names, ", "), to_string(algorithm))};
-}
-
 }  // namespace
 
 Status check_hybrid(const Request& request) {
@@ -81,10 +68,9 @@ Status check_hybrid(const Request& request) {
     return Error{Code::invalid_argument,
                  fmt::format("hybrid: {} leaders, but the smallest host has {} ranks", request.leaders, smallest)};
   }
-  if (auto good = check_one_of(request.inner, algorithms_inside_hosts(), "inside of a host"); !good) {
-    return good;
-  }
-  return check_one_of(request.outer, algorithms_between_hosts(), "between hosts");
+  const auto inner = parse_one_of(to_string(request.inner), algorithms_inside_hosts(), "hybrid: inside of a host");
+  const auto outer = parse_one_of(to_string(request.outer), algorithms_between_hosts(), "hybrid: between hosts");
+  return !inner ? inner.error() : !outer ? outer.error() : Status();
 }
 
 /// Each leader's part is divided as the algorithm between hosts wants it, and for a ring inside of hosts, as that does.

@@ -16,6 +16,12 @@ Error wrong(const Network& network, const std::string& sentence) {
 
 bool is_amount(double value) { return value >= 0 && value < std::numeric_limits<double>::infinity(); }
 
+/// What there is room for ends here: no count of ranks is higher.
+constexpr auto kMostRanks = std::int64_t{std::numeric_limits<std::int32_t>::max()};
+/// Between all pairs of which there are links.
+constexpr std::int64_t kMostPaired = 2048;
+constexpr std::size_t kMostCosts = 64;  // of caches, and of crowding: each is looked at for every byte that moves
+
 Status check_level(const Network& network, std::size_t index) {
   const auto& level = network.levels[index];
   const bool last = index + 1 == network.levels.size();
@@ -27,6 +33,9 @@ Status check_level(const Network& network, std::size_t index) {
   }
   if (level.joined == Level::Joined::by_pairs && (!last || index == 0 || level.members == 0)) {
     return says("joined by pairs: for the last level alone, and it says how many members");
+  }
+  if (level.joined == Level::Joined::by_pairs && level.members > kMostPaired) {
+    return says(fmt::format("joined by pairs: {} members at most", kMostPaired));
   }
   if (index == 0 && (level.link != 0 || level.burst != 0)) {
     return says("a host has no links: the limit of its memory is the processors' memory");
@@ -46,10 +55,9 @@ Status check_level(const Network& network, std::size_t index) {
 }  // namespace
 
 std::int64_t Network::capacity() const {
-  constexpr auto kMost = std::int64_t{std::numeric_limits<std::int32_t>::max()};
   std::int64_t ranks = 1;
   for (const auto& level : levels) {
-    ranks = level.members == 0 ? kMost : std::min(kMost, ranks * level.members);
+    ranks = level.members == 0 ? kMostRanks : std::min(kMostRanks, ranks * level.members);
   }
   return ranks;
 }
@@ -68,6 +76,9 @@ Status check(const Network& network, int ranks) {
       !is_amount(processors.combine_seconds) || !is_amount(processors.step_seconds) ||
       !is_amount(processors.switch_seconds) || !is_amount(processors.sum) || !is_amount(processors.memory)) {
     return wrong(network, "processors: times, speeds and cores are not negative, and finite");
+  }
+  if (processors.caches.size() > kMostCosts || processors.crowding.size() > kMostCosts) {
+    return wrong(network, fmt::format("caches and crowding: lists of {} at most", kMostCosts));
   }
   double bytes = 0;
   for (const auto& cache : processors.caches) {
@@ -158,8 +169,8 @@ Fabric::Fabric(Network network, int ranks) : network_(std::move(network)), ranks
   std::int64_t span = 1;
   for (const auto& level : network_.levels) {
     const auto members = level.members == 0 ? std::max<std::int64_t>(1, (ranks + span - 1) / span) : level.members;
-    spans_.push_back(span * members);
-    span *= members;
+    span = std::min(kMostRanks, span * members);
+    spans_.push_back(span);
   }
   const auto crowd = ranks_of_host();
   network_.levels[0].latency *= crowding_at(network_.processors, static_cast<double>(crowd));

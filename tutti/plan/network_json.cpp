@@ -13,7 +13,8 @@
 namespace tutti::plan {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = nlohmann::json;  // the ordered one looks for each key among all before it
+using OrderedJson = nlohmann::ordered_json;
 
 constexpr double kMicro = 1e-6;
 constexpr double kGiga = 1e9;
@@ -264,8 +265,8 @@ SlowLink read_slow(const Json& json, const std::string& place, const Network& ne
   return slow;
 }
 
-Json to_json(const MessageCost& cost) {
-  Json json{{"us", cost.seconds / kMicro}};
+OrderedJson to_json(const MessageCost& cost) {
+  OrderedJson json{{"us", cost.seconds / kMicro}};
   if (cost.seconds_per_byte > 0) {
     json["gb_per_s"] = 1 / cost.seconds_per_byte / kGiga;
   }
@@ -276,14 +277,14 @@ Json to_json(const MessageCost& cost) {
   return json;
 }
 
-void set_unless_zero(Json& json, const char* key, double value) {
+void set_unless_zero(OrderedJson& json, const char* key, double value) {
   if (value != 0) {
     json[key] = value;
   }
 }
 
-Json to_json(const Level& level) {
-  Json json{{"name", level.name}};
+OrderedJson to_json(const Level& level) {
+  OrderedJson json{{"name", level.name}};
   if (level.members != 0) {
     json["members"] = level.members;
   }
@@ -361,10 +362,10 @@ Result<Network> read_network(const std::string& path) {
 }
 
 std::string to_json(const Network& network) {
-  Json json{{"name", network.name}};
+  OrderedJson json{{"name", network.name}};
   const auto& processors = network.processors;
   auto& host = json["processors"];
-  host = Json::object();
+  host = OrderedJson::object();
   if (processors.cores != 0) {
     host["cores_of_host"] = processors.cores;
   }
@@ -376,7 +377,7 @@ std::string to_json(const Network& network) {
   set_unless_zero(host, "switch_us", processors.switch_seconds / kMicro);
   set_unless_zero(host, "memory_gb_per_s", processors.memory / kGiga);
   for (const auto& cache : processors.caches) {
-    auto& json_of = host["caches"].emplace_back(Json{{"bytes", cache.bytes}});
+    auto& json_of = host["caches"].emplace_back(OrderedJson{{"bytes", cache.bytes}});
     if (cache.seconds_per_byte > 0) {
       json_of["gb_per_s"] = 1 / cache.seconds_per_byte / kGiga;
     }

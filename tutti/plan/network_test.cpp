@@ -150,35 +150,55 @@ TEST(Network, ThoseInTheRepositoryCanBeRead) {
   }
 }
 
+/// More than numbers hold, where nobody needs so much.
+TEST(Network, ThereMayBeRoomForFarTooMany) {
+  const std::string full = R"({"name": "full", "members": 1073741824})";
+  const auto network = parse_network(
+      R"({"name": "a", "levels": [)" + full + "," + full + "," + full + R"(, {"name": "last"}]})", "x.json");
+  ASSERT_TRUE(network) << network.error().message;
+  const Fabric fabric(network.value(), 4);
+  EXPECT_EQ(fabric.hosts(), 1);
+  EXPECT_EQ(fabric.ranks_of_group(3), network.value().capacity());
+}
+
 TEST(Network, RefusesWithFileKeyAndWhatIsExpected) {
   const std::string level = R"({"name": "host", "members": 2})";
-  for (const auto& [text, sentence] : std::vector<std::pair<std::string, std::string>>{
-           {"{", "x.json: not JSON"},
-           {"[]", "x.json: the whole: expected an object"},
-           {"{}", "x.json: name: expected a text"},
-           {R"({"name": "a"})", "x.json: levels: expected a list"},
-           {R"({"name": "a", "levels": []})", "it has 0 levels; there are 1 to 5"},
-           {R"({"name": "a", "levels": [{"name": "host", "members": -1}]})",
-            "levels[0].members: expected a whole number"},
-           {R"({"name": "a", "levels": [{"name": "host", "latency": 1}]})",
-            "levels[0].latency: expected none of that name"},
-           {R"({"name": "a", "levels": [{"name": "h", "send": {"us": "1"}}]})", "levels[0].send.us: expected a number"},
-           {R"({"name": "a", "levels": [{"name": "h", "joined": "rope"}]})", "levels[0].joined: expected \"switch\""},
-           {R"({"name": "a", "levels": [{"name": "h"}, {"name": "s"}]})", "level 'h': members: a number above 0"},
-           {R"({"name": "a", "levels": [{"name": "h", "link_gb_per_s": 2}]})", "level 'h': a host has no links"},
-           {R"({"name": "a", "processors": {"copy": 1}, "levels": [)" + level + "]}", "processors.copy: expected none"},
-           {R"({"name": "a", "levels": [)" + level + R"(], "slow_links": [{"level": "host"}]})",
-            "slow_links[0].level: expected the name of a level above the first"},
-           {R"({"name": "a", "levels": [{"name": "h", "stream_gb_per_s": 1e-300}]})",
-            "levels[0].stream_gb_per_s: expected 0 (no limit), or from 1e-6 on"},
-           {R"({"name": "a", "levels": [{"name": "h", "send": {"gb_per_s": 1e308}}]})", "levels[0].send.gb_per_s"},
-           {R"({"name": "a", "levels": [{"name": "h", "latency_us": 1e300}]})",
-            "levels[0].latency_us: expected at most 1e11 us"},
-           {R"({"name": "a", "levels": [{"name": "h", "latency_us": 1e400}]})", "x.json: not JSON"},
-           {R"({"name": "a", "levels": [{"name": "h", "eager_bytes": 1e300}]})",
-            "levels[0].eager_bytes: expected at most 1e18 bytes"},
-           {R"({"name": "a", "processors": {"crowding": [{"ranks": 2, "factor": 1e-300}]}, "levels": [)" + level + "]}",
-            "processors.crowding[0].factor: expected a factor from 1e-6"}}) {
+  std::string crowd = R"({"ranks": 1})";
+  for (int ranks = 2; ranks <= 65; ++ranks) {
+    crowd += R"(, {"ranks": )" + std::to_string(ranks) + "}";
+  }
+  for (
+      const auto& [text, sentence] : std::vector<std::pair<std::string, std::string>>{
+          {"{", "x.json: not JSON"},
+          {"[]", "x.json: the whole: expected an object"},
+          {"{}", "x.json: name: expected a text"},
+          {R"({"name": "a"})", "x.json: levels: expected a list"},
+          {R"({"name": "a", "levels": []})", "it has 0 levels; there are 1 to 5"},
+          {R"({"name": "a", "levels": [{"name": "host", "members": -1}]})",
+           "levels[0].members: expected a whole number"},
+          {R"({"name": "a", "levels": [{"name": "host", "latency": 1}]})",
+           "levels[0].latency: expected none of that name"},
+          {R"({"name": "a", "levels": [{"name": "h", "send": {"us": "1"}}]})", "levels[0].send.us: expected a number"},
+          {R"({"name": "a", "levels": [{"name": "h", "joined": "rope"}]})", "levels[0].joined: expected \"switch\""},
+          {R"({"name": "a", "levels": [{"name": "h"}, {"name": "s"}]})", "level 'h': members: a number above 0"},
+          {R"({"name": "a", "levels": [{"name": "h", "link_gb_per_s": 2}]})", "level 'h': a host has no links"},
+          {R"({"name": "a", "processors": {"copy": 1}, "levels": [)" + level + "]}", "processors.copy: expected none"},
+          {R"({"name": "a", "levels": [)" + level + R"(], "slow_links": [{"level": "host"}]})",
+           "slow_links[0].level: expected the name of a level above the first"},
+          {R"({"name": "a", "levels": [{"name": "h", "stream_gb_per_s": 1e-300}]})",
+           "levels[0].stream_gb_per_s: expected 0 (no limit), or from 1e-6 on"},
+          {R"({"name": "a", "levels": [{"name": "h", "send": {"gb_per_s": 1e308}}]})", "levels[0].send.gb_per_s"},
+          {R"({"name": "a", "levels": [{"name": "h", "latency_us": 1e300}]})",
+           "levels[0].latency_us: expected at most 1e11 us"},
+          {R"({"name": "a", "levels": [{"name": "h", "latency_us": 1e400}]})", "x.json: not JSON"},
+          {R"({"name": "a", "levels": [{"name": "h", "members": 1}, {"name": "s", "members": 4096, "joined": "pairs"}]})",
+           "level 's': joined by pairs: 2048 members at most"},
+          {R"({"name": "a", "processors": {"crowding": [)" + crowd + "]}, \"levels\": [" + level + "]}",
+           "caches and crowding: lists of 64 at most"},
+          {R"({"name": "a", "levels": [{"name": "h", "eager_bytes": 1e300}]})",
+           "levels[0].eager_bytes: expected at most 1e18 bytes"},
+          {R"({"name": "a", "processors": {"crowding": [{"ranks": 2, "factor": 1e-300}]}, "levels": [)" + level + "]}",
+           "processors.crowding[0].factor: expected a factor from 1e-6"}}) {
     const auto network = parse_network(text, "x.json");
     ASSERT_FALSE(network) << text;
     EXPECT_THAT(network.error().message, HasSubstr(sentence));

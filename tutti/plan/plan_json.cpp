@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cerrno>
-#include <fstream>
 #include <limits>
 #include <optional>
 
@@ -11,15 +9,15 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "tutti/base/whole_file.h"
 #include "tutti/plan/proof_size.h"
 
 namespace tutti::plan {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = nlohmann::json;  // the ordered one looks for each key among all before it
+using OrderedJson = nlohmann::ordered_json;
 
-// What is longer is no plan that could be proved in the memory that there is.
-constexpr std::size_t kLongestFile = std::size_t{32} << 20;
 constexpr int kDeepest = 16;
 constexpr std::uint64_t kMostPieces = 1 << 24;
 
@@ -27,12 +25,14 @@ std::string_view to_string(Step::Kind kind) {
   return kind == Step::Kind::send ? "send" : kind == Step::Kind::receive ? "receive" : "combine";
 }
 
-Json to_json(Span span) { return {{"buffer", to_string(span.buffer)}, {"begin", span.begin}, {"count", span.count}}; }
+OrderedJson to_json(Span span) {
+  return {{"buffer", to_string(span.buffer)}, {"begin", span.begin}, {"count", span.count}};
+}
 
-Json to_json(const Program& program, const Step& step) {
-  Json json{{"kind", to_string(step.kind)}};
+OrderedJson to_json(const Program& program, const Step& step) {
+  OrderedJson json{{"kind", to_string(step.kind)}};
   if (step.kind == Step::Kind::combine) {
-    json["sources"] = Json::array();
+    json["sources"] = OrderedJson::array();
     for (const auto& source : program.sources_of(step)) {
       json["sources"].push_back(to_json(source));
     }
@@ -261,16 +261,16 @@ bool is_too_deep(const std::string& text) {
 }  // namespace
 
 std::string to_json(const std::vector<NamedPlan>& plans) {
-  auto all = Json::array();
+  auto all = OrderedJson::array();
   for (const auto& [algorithm, plan] : plans) {
-    Json json{{"op", to_string(plan.shape.op)}, {"algorithm", algorithm}};
+    OrderedJson json{{"op", to_string(plan.shape.op)}, {"algorithm", algorithm}};
     if (has_root(plan.shape.op)) {
       json["root"] = to_int(plan.shape.root);
     }
     json["pieces"] = plan.shape.pieces;
-    json["ranks"] = Json::array();
+    json["ranks"] = OrderedJson::array();
     for (const auto& program : plan.programs) {
-      auto steps = Json::array();
+      auto steps = OrderedJson::array();
       for (const auto& step : program.steps) {
         steps.push_back(to_json(program, step));
       }
@@ -316,22 +316,8 @@ Result<std::vector<NamedPlan>> parse_plans(const std::string& text, const std::s
 }
 
 Result<std::vector<NamedPlan>> read_plans(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string text;
-  constexpr std::size_t kPortion = std::size_t{1} << 16;
-  while (file && text.size() <= kLongestFile) {
-    const auto before = text.size();
-    text.resize(before + kPortion);
-    file.read(text.data() + before, kPortion);
-    text.resize(before + static_cast<std::size_t>(file.gcount()));
-  }
-  if (!file.is_open() || file.bad()) {
-    return system_error(fmt::format("cannot read {}", path), errno);
-  }
-  if (text.size() > kLongestFile) {
-    return Error{Code::invalid_argument, fmt::format("{}: longer than {} MiB", path, kLongestFile >> 20)};
-  }
-  return parse_plans(text, path);
+  const auto text = read_whole(path, Source::files_and_pipes);
+  return text ? parse_plans(text.value(), path) : text.error();
 }
 
 }  // namespace tutti::plan

@@ -1,5 +1,8 @@
 #include "tutti/plan/plan_json.h"
 
+#include <sys/resource.h>
+
+#include <algorithm>
 #include <random>
 
 #include <fmt/format.h>
@@ -145,6 +148,67 @@ TEST(PlanJson, WhatIsReadIsProvedSoon) {
   EXPECT_THAT(flaw->sentence, HasSubstr("gave 300000 times instead of once"));
   EXPECT_LT(describe(plans.value()[0].plan, Rank{0}, 0).size(), 1000);
   EXPECT_FALSE(prove(parse_plans(copies(1, 32'000), "my.json").value()[0].plan));
+}
+
+TEST(PlanJson, ManyKeysAreReadSoon) {
+  std::string text = "{\"op\": \"all_reduce\"";
+  for (int i = 0; i < 300'000; ++i) {
+    text += fmt::format(R"(,"{:06}":0)", i);
+  }
+  EXPECT_FALSE(parse_plans(text + "}", "my.json"));  // looked for among all before it, each would take minutes together
+}
+
+/// Rank 0 could be 400 messages ahead of rank 1, which waits for rank 2 first: 14 GB, if they were kept.
+TEST(PlanJson, WhoIsAheadTakesNoMemory) {
+  constexpr int kRanks = 9'000;
+  constexpr int kPieces = 1000;
+  constexpr int kMessages = 400;
+  const auto scratch = [](int begin, int count) {
+    return fmt::format(R"({{"buffer": "scratch", "begin": {}, "count": {}}})", begin, count);
+  };
+  const auto combine = [](const std::string& to, const std::string& sources, const std::string& after) {
+    return fmt::format(R"({{"kind": "combine", "span": {}, "sources": [{}], "after": [{}]}},)", to, sources, after);
+  };
+  const auto last = [](int steps) { return steps == 0 ? std::string() : std::to_string(steps - 1); };
+  std::string ahead = combine(scratch(0, 1), R"({"buffer": "input", "begin": 0, "count": 1})", "");
+  int steps = 1;
+  for (int filled = 1; filled < kPieces;) {
+    const int more = std::min(filled, kPieces - filled);
+    ahead += combine(scratch(filled, more), scratch(0, more), last(steps++));
+    filled += more;
+  }
+  std::string behind;
+  for (int i = 0; i < kMessages; ++i) {
+    ahead +=
+        fmt::format(R"({{"kind": "send", "peer": 1, "span": {}, "after": [{}]}},)", scratch(0, kPieces), last(steps));
+    ++steps;
+    ahead += combine(scratch(0, kPieces), scratch(0, kPieces) + "," + scratch(0, kPieces), last(steps));
+    ++steps;
+    behind += fmt::format(R"(,{{"kind": "receive", "peer": 0, "span": {}, "after": [{}]}})", scratch(0, kPieces), i);
+  }
+  ahead.pop_back();
+  std::string slow = combine(scratch(0, 1), R"({"buffer": "input", "begin": 0, "count": 1})", "");
+  for (int i = 0; i < 1500; ++i) {
+    slow += combine(scratch(i + 1, 1), scratch(i, 1), std::to_string(i));
+  }
+  std::string idle;
+  for (int rank = 3; rank < kRanks; ++rank) {
+    idle += R"(,{"steps": []})";
+  }
+  const auto text = fmt::format(
+      R"({{"op": "all_reduce", "pieces": 1, "ranks": [
+          {{"scratch_pieces": {0}, "steps": [{1}]}},
+          {{"scratch_pieces": {0}, "steps": [{{"kind": "receive", "peer": 2, "span": {2}}}{3}]}},
+          {{"scratch_pieces": 1501, "steps": [{4}{{"kind": "send", "peer": 1, "span": {5}, "after": [1500]}}]}}{6}]}})",
+      kPieces, ahead, scratch(0, 1), behind, slow, scratch(1500, 1), idle);
+  const auto plans = parse_plans(text, "my.json");
+  ASSERT_TRUE(plans) << plans.error().message;
+  const auto flaw = prove(plans.value()[0].plan);
+  ASSERT_TRUE(flaw);
+  EXPECT_THAT(flaw->sentence, HasSubstr("at the end output 0 is empty"));
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  EXPECT_LT(static_cast<double>(usage.ru_maxrss) * 1024, 4e9);
 }
 
 /// Letters drawn by lot in the place of others: an error, a flaw or a proof, and each can be drawn.

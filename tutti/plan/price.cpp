@@ -180,7 +180,7 @@ std::vector<Request> variants(const Request& request, std::size_t bytes, const F
   auto chunks = options.chunks;
   if (request.algorithm == Algorithm::hybrid && request.hosts.empty()) {
     some.clear();
-    for (std::size_t i = 1; i < chunks.size(); ++i) {
+    for (std::size_t i = 1; i < chunks.size() && !options.outer; ++i) {
       chunks.erase(chunks.begin() +
                    static_cast<std::ptrdiff_t>(i));  // there is enough else to try: every second will do
     }
@@ -189,8 +189,12 @@ std::vector<Request> variants(const Request& request, std::size_t bytes, const F
     const auto all = static_cast<unsigned>(one.hosts.back().size());
     const auto fewest = options.leaders > 0 ? options.leaders : 1;
     const auto most = options.leaders > 0 ? options.leaders : all;
-    for (const auto outer : {Algorithm::halving_doubling, Algorithm::recursive_doubling, Algorithm::double_tree,
-                             Algorithm::ring, Algorithm::direct}) {
+    std::vector outers{Algorithm::halving_doubling, Algorithm::recursive_doubling, Algorithm::double_tree,
+                       Algorithm::ring, Algorithm::direct};
+    if (options.outer) {
+      outers = {*options.outer};
+    }
+    for (const auto outer : outers) {
       for (one.leaders = fewest; one.leaders <= most; one.leaders = one.leaders < most ? most : most + 1) {
         one.outer = outer;
         some.push_back(one);
@@ -256,6 +260,7 @@ Result<Price> cheapest(const Request& request, std::size_t bytes_of_block, const
   if (first.algorithm == Algorithm::hybrid && first.hosts.empty()) {
     first.hosts = hosts_of(fabric);
     first.leaders = std::max(options.leaders, 1U);
+    first.outer = options.outer.value_or(first.outer);
   }
   if (auto good = check_both(first, network); !good) {
     return good.error();

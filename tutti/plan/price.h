@@ -36,6 +36,8 @@ struct PriceOptions {
   std::vector<unsigned> chunks = {1, 2, 4, 8, 16, 32, 64};
   /// Of hybrids without hosts; 0: the best of one and all ranks of a host.
   unsigned leaders = 0;
+  /// Of those between hosts; nothing: the best of several.
+  std::optional<Algorithm> outer = {};
 };
 
 /// What the plan takes that is asked for, with its chunks. Errors as of `check`.

@@ -7,10 +7,11 @@
 namespace tutti::plan {
 namespace {
 
-PriceOptions coarse() {
-  PriceOptions options;
+PriceOptions coarse(PriceOptions options) {
   options.most_simulated = 4'000;
-  options.chunks = {1, 8, 64};
+  if (options.chunks.size() > 1) {
+    options.chunks = {1, 8, 64};
+  }
   return options;
 }
 
@@ -48,15 +49,20 @@ std::vector<Algorithm> comparable(Op op, const Fabric& fabric) {
   return algorithms;
 }
 
-Result<PriceMap> map_prices(const std::vector<Algorithm>& algorithms, Op op, int ranks, const Network& network) {
+Result<PriceMap> map_prices(const std::vector<Request>& requests, const Network& network, const PriceOptions& asked) {
+  const auto op = requests.front().op;
+  const auto ranks = requests.front().ranks;
   PriceMap map{.title = network.name,
                .op = op,
                .bytes = {},
                .ranks = {},
                .cells = {},
                .asked_ranks = ranks,
-               .algorithms = algorithms,
-               .seconds = std::vector<std::vector<double>>(algorithms.size())};
+               .algorithms = {},
+               .seconds = std::vector<std::vector<double>>(requests.size())};
+  for (const auto& request : requests) {
+    map.algorithms.push_back(request.algorithm);
+  }
   for (std::size_t bytes = 1 << 10; bytes <= std::size_t{1} << 30; bytes *= 4) {
     map.bytes.push_back(bytes);
   }
@@ -64,7 +70,7 @@ Result<PriceMap> map_prices(const std::vector<Algorithm>& algorithms, Op op, int
     map.ranks.push_back(count);
   }
   map.ranks.push_back(ranks);
-  const auto options = coarse();
+  const auto options = coarse(asked);
   for (const auto count : map.ranks) {
     auto& row = map.cells.emplace_back();
     if (auto good = check(network, count); !good) {
@@ -73,16 +79,21 @@ Result<PriceMap> map_prices(const std::vector<Algorithm>& algorithms, Op op, int
     const auto here = comparable(op, Fabric(network, count));
     for (const auto bytes : map.bytes) {
       auto& cell = row.emplace_back();
-      for (std::size_t i = 0; i < algorithms.size(); ++i) {
-        if (algorithms.size() > 1 && std::find(here.begin(), here.end(), algorithms[i]) == here.end()) {
+      for (std::size_t i = 0; i < requests.size(); ++i) {
+        if (requests.size() > 1 && std::find(here.begin(), here.end(), map.algorithms[i]) == here.end()) {
           continue;
         }
-        const auto one = cheapest({.op = op, .algorithm = algorithms[i], .ranks = count}, bytes, network, options);
+        auto request = requests[i];
+        request.ranks = count;
+        const auto one = cheapest(request, bytes, network, options);
+        if (!one && count < ranks) {
+          continue;  // so few ranks have no such plan
+        }
         if (!one) {
           return one.error();
         }
         if (cell.seconds == 0 || one.value().seconds < cell.seconds) {
-          cell = {algorithms[i], one.value().seconds};
+          cell = {map.algorithms[i], one.value().seconds};
         }
         if (count == ranks) {
           map.seconds[i].push_back(one.value().seconds);

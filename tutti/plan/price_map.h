@@ -11,7 +11,7 @@ namespace tutti::plan {
 struct PriceMap {
   struct Cell {
     Algorithm winner = Algorithm::ring;
-    double seconds = 0;
+    double seconds = 0;  ///< 0: none of them is for so few ranks
   };
 
   std::string title;
@@ -28,9 +28,11 @@ struct PriceMap {
 /// host.
 std::vector<Algorithm> comparable(Op op, const Fabric& fabric);
 
-/// Numbers of ranks are powers of two up to the one asked for, and that; sizes are powers of four from 1 KiB to 1 GiB.
-/// Coarser than a table: few numbers of chunks are tried, and only short plans simulated. Errors as of `check`.
-Result<PriceMap> map_prices(const std::vector<Algorithm>& algorithms, Op op, int ranks, const Network& network);
+/// The cheapest of the requests, which are of one operation and number of ranks and differ in the algorithm. Numbers of
+/// ranks are powers of two up to that one, and that; sizes are powers of four from 1 KiB to 1 GiB. Coarser than a
+/// table: few numbers of chunks are tried, and only short plans simulated. Errors as of `check`.
+Result<PriceMap> map_prices(const std::vector<Request>& requests, const Network& network,
+                            const PriceOptions& options = {});
 
 /// As an SVG: the map, and beside it time by size for each algorithm.
 std::string draw(const PriceMap& map);

@@ -58,6 +58,9 @@ class MapDrawing {
                map_.ranks[static_cast<std::size_t>(row)]);
       for (int column = 0; column < columns_; ++column) {
         const auto& cell = map_.cells[static_cast<std::size_t>(row)][static_cast<std::size_t>(column)];
+        if (cell.seconds == 0) {
+          continue;
+        }
         svg_.add(
             "<rect x='{}' y='{:.1f}' width='{}' height='{:.1f}' fill='{}'><title>{} ranks, {}: {}, {}</title></rect>",
             kLeft + column * kCell, y, kCell - 1, cell_height - 1, color_of(cell.winner),

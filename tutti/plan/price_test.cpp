@@ -106,7 +106,10 @@ TEST(Price, RefusesWhatCannotBe) {
 }
 
 TEST(PriceMap, HasAWinnerForEachSizeAndNumberOfRanks) {
-  const auto map = map_prices({Algorithm::ring, Algorithm::recursive_doubling}, Op::all_reduce, 12, fat_tree()).value();
+  const auto map = map_prices({{.algorithm = Algorithm::ring, .ranks = 12},
+                               {.algorithm = Algorithm::recursive_doubling, .ranks = 12}},
+                              fat_tree())
+                       .value();
   EXPECT_EQ(map.ranks, (std::vector{2, 4, 8, 12}));
   ASSERT_EQ(map.cells.size(), 4);
   EXPECT_EQ(map.cells[3].front().winner, Algorithm::recursive_doubling);
@@ -116,6 +119,22 @@ TEST(PriceMap, HasAWinnerForEachSizeAndNumberOfRanks) {
   const auto picture = draw(map);
   EXPECT_THAT(picture, HasSubstr("</svg>"));
   EXPECT_THAT(picture, HasSubstr("12 ranks, 1 KiB: recursive_doubling"));
+}
+
+TEST(PriceMap, IsOfWhatWasAskedFor) {
+  const Request hybrid{.algorithm = Algorithm::hybrid, .ranks = 32};
+  const PriceOptions options{.chunks = {4}, .leaders = 2, .outer = Algorithm::ring};
+  const auto map = map_prices({hybrid}, fat_tree(), options).value();
+  auto coarse = options;
+  coarse.most_simulated = 4000;
+  ASSERT_EQ(map.seconds[0].size(), map.bytes.size());
+  for (std::size_t i = 0; i < map.bytes.size(); ++i) {
+    const auto one = cheapest(hybrid, map.bytes[i], fat_tree(), coarse).value();
+    EXPECT_EQ(one.request.outer, Algorithm::ring);
+    EXPECT_EQ(one.request.leaders, 2);
+    EXPECT_EQ(one.request.chunks, 4);
+    EXPECT_EQ(map.seconds[0][i], one.seconds);
+  }
 }
 
 TEST(PriceMap, UnitsForPeople) {

@@ -190,7 +190,7 @@ Found find_deadlock(const Plan& plan, const Events& events) {
 }
 
 std::string_view to_string(Flaw::Kind kind) {
-  constexpr std::array<std::string_view, 5> kNames{"malformed", "unmatched", "deadlock", "race", "result"};
+  constexpr std::array<std::string_view, 6> kNames{"malformed", "unmatched", "deadlock", "race", "result", "undecided"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 

@@ -16,6 +16,7 @@ struct Flaw {
     deadlock,   ///< steps that wait for each other
     race,       ///< two steps of which neither waits for the other touch the same piece, and one writes it
     result,     ///< at the end something is missing, twice, or in the wrong place
+    undecided,  ///< two steps touch the same piece, and whether one waits for the other takes too long to follow
   };
   Kind kind;
   Rank rank;

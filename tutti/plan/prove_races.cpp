@@ -127,11 +127,11 @@ Found check_races(const Plan& plan, const Events& events, Rank rank, Before& bef
         other = found == readers.end() ? Uses::kNobody : *found;
       }
       if (other != Uses::kNobody) {
-        return flaw_at(
-            plan, Flaw::Kind::race, rank, step,
-            fmt::format("{} {}, and both touch {} {}",
-                        before.gave_up() ? "it takes too long to follow whether it waits for" : "it does not wait for",
-                        describe(plan, rank, other), to_string(place.buffer), piece));
+        const bool known = !before.gave_up();
+        return flaw_at(plan, known ? Flaw::Kind::race : Flaw::Kind::undecided, rank, step,
+                       fmt::format("{} {}, and both touch {} {}",
+                                   known ? "it does not wait for" : "it takes too long to follow whether it waits for",
+                                   describe(plan, rank, other), to_string(place.buffer), piece));
       }
       if (writes) {
         writer = step;

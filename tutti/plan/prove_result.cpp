@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <array>
 #include <limits>
-#include <map>
 #include <memory>
 
 #include <fmt/format.h>
@@ -50,39 +49,21 @@ class Tracer {
   }
 
   Found run(const Events& events) {
-    std::map<std::uint32_t, std::vector<Held>> under_way;  // by the event that receives
-    for (const auto event : order_events(plan_, events, true)) {
+    // At the first of its ends that comes a message is passed on: the other one waits for nothing more. So none is
+    // under way, however far a sender might be ahead; and the result is the same, since nothing races.
+    std::vector<bool> passed_on(events.size(), false);
+    for (const auto event : order_events(plan_, events, false)) {
       const auto rank = events.rank(event);
       const auto number = events.step(event);
-      const auto& step = plan_.programs[to_index(rank)].steps[number];
-      switch (step.kind) {
-        case Step::Kind::send: {
-          auto& message = under_way[*events.other_end(event)];
-          for (std::uint32_t i = 0; i < step.span.count; ++i) {
-            message.push_back(at(rank, step.span, i));
-            if (!message.back()) {
-              return flaw_at(plan_, Kind::result, rank, number, "there is nothing yet");
-            }
-            if (!is_like(*message.back(), step, i)) {
-              return flaw_at(plan_, Kind::result, rank, number, "pieces of another place in a block go");
-            }
-          }
-          break;
+      if (const auto other = events.other_end(event)) {
+        const bool sends = plan_.programs[to_index(rank)].steps[number].kind == Step::Kind::send;
+        auto flaw = passed_on[event] ? Found() : pass_on(events, sends ? event : *other, sends ? *other : event);
+        if (flaw) {
+          return flaw;
         }
-        case Step::Kind::receive:
-          for (std::uint32_t i = 0; i < step.span.count; ++i) {
-            if (!is_like(*under_way[event][i], step, i)) {
-              return flaw_at(plan_, Kind::result, rank, number, "pieces of another place in a block come");
-            }
-            at(rank, step.span, i) = under_way[event][i];
-          }
-          under_way.erase(event);
-          break;
-        case Step::Kind::combine:
-          if (auto flaw = combine(rank, number)) {
-            return flaw;
-          }
-          break;
+        passed_on[*other] = true;
+      } else if (auto flaw = combine(rank, number)) {
+        return flaw;
       }
     }
     return check_result();
@@ -96,6 +77,27 @@ class Tracer {
 
   bool is_like(const Content& content, const Step& step, std::uint32_t offset) const {
     return content.piece % plan_.shape.pieces == (step.like + offset) % plan_.shape.pieces;
+  }
+
+  Found pass_on(const Events& events, std::uint32_t send, std::uint32_t receive) {
+    const auto from = events.rank(send);
+    const auto to = events.rank(receive);
+    const auto& here = plan_.programs[to_index(from)].steps[events.step(send)];
+    const auto& there = plan_.programs[to_index(to)].steps[events.step(receive)];
+    for (std::uint32_t i = 0; i < here.span.count; ++i) {
+      const auto& held = at(from, here.span, i);
+      if (!held) {
+        return flaw_at(plan_, Kind::result, from, events.step(send), "there is nothing yet");
+      }
+      if (!is_like(*held, here, i)) {
+        return flaw_at(plan_, Kind::result, from, events.step(send), "pieces of another place in a block go");
+      }
+      if (!is_like(*held, there, i)) {
+        return flaw_at(plan_, Kind::result, to, events.step(receive), "pieces of another place in a block come");
+      }
+      at(to, there.span, i) = held;
+    }
+    return std::nullopt;
   }
 
   Found combine(Rank rank, std::uint32_t number) {

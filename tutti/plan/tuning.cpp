@@ -19,9 +19,11 @@
 namespace tutti::plan {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = nlohmann::json;  // the ordered one looks for each key among all before it
+using OrderedJson = nlohmann::ordered_json;
 
 constexpr int kVersion = 1;
+constexpr std::size_t kMostEntries = 20'000;  // each is looked for among all before it
 constexpr std::array kMemories{Memory::ordinary, Memory::symmetric};
 
 Error bad(const std::string& sentence) { return {Code::invalid_argument, sentence}; }
@@ -46,13 +48,18 @@ Result<TimedSizes> parse_timed(const Json& json) {
   return TimedSizes{size(0), size(1)};
 }
 
-/// The new choices around the sizes that they are based on, the old ones where those were timed well beyond.
+constexpr auto kEnd = SIZE_MAX;
+
+/// A choice holds for a factor of two beyond what was timed.
+std::size_t end_of(const TimedSizes& timed) { return timed.largest > kEnd / 2 ? kEnd : 2 * timed.largest; }
+
+/// The new choices around the sizes that they are based on, and where nothing was timed before; the old ones where they
+/// were timed well beyond.
 Choices merged(const Tuned& before, const Tuned& now) {
-  constexpr auto kEnd = SIZE_MAX;
   const auto below = now.timed.smallest / 2;
-  const auto above = now.timed.largest > kEnd / 2 ? kEnd : 2 * now.timed.largest;
-  const auto from = before.timed.smallest < below ? below : 0;
-  const auto to = before.timed.largest >= above ? above : kEnd;
+  const auto above = end_of(now.timed);
+  const auto from = before.timed.smallest < below ? std::min(below, end_of(before.timed)) : 0;
+  const auto to = before.timed.largest >= above ? std::max(above, before.timed.smallest / 2) : kEnd;
   std::set<std::size_t> places{0, from, to};
   for (const auto* const choices : {&before.choices, &now.choices}) {
     for (const auto& entry : choices->entries()) {
@@ -128,6 +135,9 @@ Result<Tuning> Tuning::parse(std::string_view json) {
   if (whole.value("version", Json()) != kVersion) {
     return bad(fmt::format("not of version {}", kVersion));
   }
+  if (whole["tuned"].size() > kMostEntries) {
+    return bad(fmt::format("more than {} entries", kMostEntries));
+  }
   Tuning tuning;
   for (const auto& each : whole["tuned"]) {
     auto tuned = parse_entry(each);
@@ -140,7 +150,7 @@ Result<Tuning> Tuning::parse(std::string_view json) {
 }
 
 std::string Tuning::json() const {
-  Json list = Json::array();
+  auto list = OrderedJson::array();
   for (const auto& tuned : all_) {
     list.push_back({{"machine", tuned.machine},
                     {"group", tuned.shape},
@@ -152,7 +162,7 @@ std::string Tuning::json() const {
       list.back()["timed"] = {tuned.timed.smallest, tuned.timed.largest};
     }
   }
-  return Json{{"version", kVersion}, {"tuned", std::move(list)}}.dump(1) + "\n";
+  return OrderedJson{{"version", kVersion}, {"tuned", std::move(list)}}.dump(1) + "\n";
 }
 
 std::vector<Tuned>::iterator Tuning::same(const Tuned& tuned) {

@@ -104,6 +104,9 @@ TEST(Tuning, WhatWasFoundWellBeyondTheSizesTimedNowStays) {
   // The same sizes once more, and more of them: nothing of the old is left, not either where it was only supposed.
   EXPECT_EQ(found(before, timed("tree", 8, 25 * kMi)).choices.text(), "tree");
   EXPECT_EQ(found(before, timed("own", 4, 50 * kMi)).choices.text(), "own");
+  // Between both nothing had been timed.
+  EXPECT_EQ(found(timed("at_once", 8, 64), timed("direct", kMi, 25 * kMi)).choices.text(), "at_once,128:direct");
+  EXPECT_EQ(found(timed("direct", kMi, 25 * kMi), timed("at_once", 8, 64)).choices.text(), "at_once,512Ki:direct");
   // What does not say counts as timed for all sizes.
   EXPECT_EQ(found(tuned("shm 3", "ring,1Mi:tree"), timed("own", 64, 64)).choices.text(),
             "ring,32:own,128:ring,1Mi:tree");

@@ -199,10 +199,11 @@ class Mpi:
             passed = ["OPAL_PREFIX", "PRTE_PREFIX", "PMIX_PREFIX", "LD_LIBRARY_PATH", "TUTTI_TIMEOUT"]
             exports = [word for name in passed if name not in variables for word in ("-x", name)]  # of two the first would count
             exports += [word for name, value in variables.items() for word in ("-x", f"{name}={value}")]
+            # Hosts share this machine's cores, which its launcher does not know: ranks that wait inside of Open MPI let others work.
             return cluster.on(0, launcher, "--allow-run-as-root", "--bind-to", "none", "--prtemca", "plm_ssh_agent",
                               cluster.agent, "--prtemca", "prte_if_include", "cable", "--host", hosts, "--map-by", "slot",
                               "-n", str(total), "--mca", "btl_tcp_if_include", "cable", "--mca", "pml", "ob1", "--mca",
-                              "btl", "self,sm,tcp", *exports, *options, *program)
+                              "btl", "self,sm,tcp", "--mca", "mpi_yield_when_idle", "1", *exports, *options, *program)
         if self.name == "mpich":
             exports = [word for name, value in variables.items() for word in ("-genv", name, value)]
             return cluster.on(0, launcher, "-launcher", "ssh", "-launcher-exec", cluster.agent, "-hosts", hosts, "-localhost",

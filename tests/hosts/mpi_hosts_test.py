@@ -40,8 +40,7 @@ class Conformance(OnHosts):
                      TUTTI_ALL_TO_ALL="library")
 
 
-# For hundreds of groups: Open MPI makes them by looking without pause. With more ranks than cores, and others at work on the machine,
-# most take half a second and one in hundreds 20.
+# For hundreds of groups: with more ranks than cores, and others at work on the machine, some take many times as long as most.
 LONG = {"patience": 400, "TUTTI_TIMEOUT": "150"}
 
 

@@ -6,6 +6,7 @@
 #include "tutti/comm/group.h"
 #include "tutti/comm/mesh.h"
 #include "tutti/comm/reproducible_sum.h"
+#include "tutti/comm/symmetric.h"
 #include "tutti/comm/world.h"
 #include "tutti/gradient/average.h"
 #include "tutti/gradient/batch_norm.h"

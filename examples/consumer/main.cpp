@@ -9,7 +9,8 @@
 int main() {
   tutti::run_ranks(3, [](tutti::World& world) {
     auto group = world.group();
-    auto numbers = torch::full({1003}, 1.0 + tutti::to_int(group.rank()));
+    auto numbers = tutti::symmetric_empty({1003}, torch::kFloat, group);  // in memory that the ranks share
+    numbers.fill_(1.0 + tutti::to_int(group.rank()));
     group.all_reduce(numbers).wait();
     if (!numbers.eq(6.0).all().item<bool>()) {  // 1 + 2 + 3
       std::fprintf(stderr, "consumer: wrong sum\n");

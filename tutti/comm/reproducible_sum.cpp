@@ -1,6 +1,8 @@
 #include "tutti/comm/reproducible_sum.h"
 
+#include <algorithm>
 #include <array>
+#include <cstring>
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
@@ -13,9 +15,15 @@
 namespace tutti {
 namespace {
 
-kernels::DType part_of(at::ScalarType type) { return value_or_throw(to_dtype(c10::toRealValueType(type))); }
+kernels::DType kernel_type(at::ScalarType part) { return value_or_throw(to_dtype(part)); }
 
 constexpr auto kMost = static_cast<std::int64_t>(kernels::kMostAddends);
+
+/// As they are. Adding them up at once takes a fraction of the time.
+constexpr std::size_t kMostKept = 8;
+
+/// So many elements more than an addend has are kept, so that parts of as many ranks are equally long.
+constexpr std::int64_t kMostParts = 1024;
 
 void check_count(std::int64_t addends) {
   if (addends > kMost) {
@@ -23,18 +31,52 @@ void check_count(std::int64_t addends) {
   }
 }
 
+void check_divisor(std::int64_t divisor) {
+  if (divisor < 1 || divisor > static_cast<std::int64_t>(kernels::kMostDivisor)) {
+    refuse(fmt::format("ReproducibleSum: divisor {}; it is between 1 and {}", divisor, kernels::kMostDivisor));
+  }
+}
+
+/// By rank: elements, their type, and the divisor, before whatever may differ.
+void check_alike(const at::Tensor& all) {
+  const auto rows = all.accessor<std::int64_t, 2>();
+  const auto text = [&](std::int64_t rank) {
+    return fmt::format("rank {} has {} floats of {}, divided by {}", rank, rows[rank][0],
+                       c10::toString(static_cast<at::ScalarType>(rows[rank][1])), rows[rank][2]);
+  };
+  for (std::int64_t rank = 1; rank < all.size(0); ++rank) {
+    if (!all[rank].narrow(0, 0, 3).equal(all[0].narrow(0, 0, 3))) {
+      throw Exception({Code::mismatch, fmt::format("ReproducibleSum::rounded_over: {}, and {}", text(0), text(rank)),
+                       Rank{static_cast<std::int32_t>(rank)}});
+    }
+  }
+}
+
+void check_engine(const Group& group) {
+  if (group.engine() != "shm" && group.engine() != "local" && group.engine() != "mpi") {
+    refuse(fmt::format("ReproducibleSum: a group of backend '{}' cannot add accumulators", group.engine()));
+  }
+}
+
+void round_at_once(kernels::DType type, const std::vector<const std::byte*>& addends, std::byte* to, std::int64_t count,
+                   std::int64_t divisor) {
+  kernels::reduce({.op = ReduceOp::reproducible_avg, .dtype = type, .divisor = static_cast<std::size_t>(divisor)},
+                  addends, {&to, 1}, static_cast<std::size_t>(count));
+}
+
 }  // namespace
 
 ReproducibleSum::ReproducibleSum(const at::Tensor& like)
-    : options_(like.options().requires_grad(false)), sizes_(like.sizes().vec()), parts_(like.numel()) {
+    : options_(like.options().requires_grad(false)),
+      sizes_(like.sizes().vec()),
+      part_type_(c10::toRealValueType(like.scalar_type())),
+      parts_(like.numel()) {
   check_tensor(like, "ReproducibleSum");
   if (!like.is_floating_point() && !like.is_complex()) {
     refuse(
         "ReproducibleSum: a tensor of floats or complex numbers is needed; sums of integers are reproducible anyway");
   }
   parts_ *= like.is_complex() ? 2 : 1;
-  const auto width = kernels::size_of(kernels::accumulator_of(part_of(like.scalar_type())));
-  bytes_ = at::zeros({parts_ * static_cast<std::int64_t>(width)}, at::kByte);
 }
 
 at::Tensor ReproducibleSum::checked(const at::Tensor& tensor) const {
@@ -48,47 +90,193 @@ at::Tensor ReproducibleSum::checked(const at::Tensor& tensor) const {
   return tensor.detach().resolve_conj().resolve_neg().contiguous();
 }
 
+std::vector<const std::byte*> ReproducibleSum::kept() const {
+  std::vector<const std::byte*> addends;
+  for (std::size_t i = 0; i < used_; ++i) {
+    addends.push_back(bytes_of(kept_[i]).data());
+  }
+  return addends;
+}
+
+void ReproducibleSum::add_up_kept() {
+  const auto type = kernel_type(part_type_);
+  if (!bytes_.defined()) {
+    const auto width = static_cast<std::int64_t>(kernels::size_of(kernels::accumulator_of(type)));
+    bytes_ = at::zeros({parts_ * width}, at::kByte);
+  }
+  if (used_ > 0) {
+    kernels::accumulate(type, kept(), writable_bytes_of(bytes_).data(), static_cast<std::size_t>(parts_));
+  }
+  kept_.clear();
+  used_ = 0;
+}
+
 void ReproducibleSum::add(const at::Tensor& tensor) {
   check_count(addends_ + 1);
   const auto plain = checked(tensor);
-  const auto* const from = bytes_of(plain).data();
-  kernels::accumulate(part_of(tensor.scalar_type()), {&from, 1}, writable_bytes_of(bytes_).data(),
-                      static_cast<std::size_t>(parts_));
+  if (!bytes_.defined() && used_ < kMostKept) {
+    if (used_ == kept_.size()) {
+      kept_.push_back(at::empty({parts_ + kMostParts}, options_.dtype(part_type_)));
+      kept_.back().narrow(0, parts_, kMostParts).zero_();
+    }
+    const auto from = bytes_of(plain);
+    std::memcpy(writable_bytes_of(kept_[used_]).data(), from.data(), from.size());
+    ++used_;
+  } else {
+    add_up_kept();
+    const auto* const from = bytes_of(plain).data();
+    kernels::accumulate(kernel_type(part_type_), {&from, 1}, writable_bytes_of(bytes_).data(),
+                        static_cast<std::size_t>(parts_));
+  }
   ++addends_;
 }
 
 void ReproducibleSum::merge(const ReproducibleSum& other) {
-  if (other.bytes_.numel() != bytes_.numel() || other.options_.dtype() != options_.dtype()) {
+  if (other.sizes_ != sizes_ || other.options_.dtype() != options_.dtype()) {
     refuse("ReproducibleSum: sums of different shapes or types cannot be merged");
   }
   check_count(addends_ + other.addends_);
+  add_up_kept();
+  const auto type = kernel_type(part_type_);
   auto* const mine = writable_bytes_of(bytes_).data();
-  const std::array<const std::byte*, 2> sources{mine, bytes_of(other.bytes_).data()};
-  const auto type = part_of(c10::typeMetaToScalarType(options_.dtype()));
-  kernels::reduce({.op = ReduceOp::sum, .dtype = kernels::accumulator_of(type)}, sources, {&mine, 1},
-                  static_cast<std::size_t>(parts_));
+  if (other.used_ > 0) {
+    kernels::accumulate(type, other.kept(), mine, static_cast<std::size_t>(parts_));
+  }
+  if (other.bytes_.defined()) {
+    const std::array<const std::byte*, 2> sources{mine, bytes_of(other.bytes_).data()};
+    kernels::reduce({.op = ReduceOp::sum, .dtype = kernels::accumulator_of(type)}, sources, {&mine, 1},
+                    static_cast<std::size_t>(parts_));
+  }
   addends_ += other.addends_;
 }
 
 Work ReproducibleSum::all_reduce(const Group& group, Group::Site site) {
   check_count(addends_ * group.size());
+  check_engine(group);
   Reduce reduce(ReduceOp::sum);
-  reduce.read_as = kernels::accumulator_of(part_of(c10::typeMetaToScalarType(options_.dtype())));
-  if (group.engine() != "shm" && group.engine() != "local" && group.engine() != "mpi") {
-    refuse(fmt::format("ReproducibleSum: a group of backend '{}' cannot add accumulators", group.engine()));
+  reduce.read_as = kernels::accumulator_of(kernel_type(part_type_));
+  return group.all_reduce(bytes(), reduce, site);
+}
+
+void ReproducibleSum::round_into(const at::Tensor& result, std::int64_t divisor) const {
+  const auto type = kernel_type(part_type_);
+  auto* const to = writable_bytes_of(result).data();
+  if (bytes_.defined()) {
+    kernels::round_accumulators(type, bytes_of(bytes_).data(), {&to, 1}, static_cast<std::size_t>(parts_),
+                                {.divisor = static_cast<std::size_t>(divisor)});
+  } else if (used_ > 0) {
+    round_at_once(type, kept(), to, parts_, divisor);
+  } else {
+    result.zero_();
   }
-  return group.all_reduce(bytes_, reduce, site);
 }
 
 at::Tensor ReproducibleSum::rounded(std::int64_t divisor) const {
-  if (divisor < 1 || divisor > static_cast<std::int64_t>(kernels::kMostDivisor)) {
-    refuse(fmt::format("ReproducibleSum: divisor {}; it is between 1 and {}", divisor, kernels::kMostDivisor));
+  check_divisor(divisor);
+  auto result = at::empty(sizes_, options_);
+  round_into(result, divisor);
+  return result;
+}
+
+at::Tensor ReproducibleSum::rounded_over(const Group& group, std::int64_t divisor, Group::Site site) {
+  auto result = at::empty(sizes_, options_);
+  round_over(group, result, divisor, site);
+  return result;
+}
+
+void ReproducibleSum::round_over(const Group& group, const at::Tensor& result, std::int64_t divisor, Group::Site site) {
+  check_divisor(divisor);
+  check_engine(group);
+  (void)checked(result);
+  constexpr std::int64_t kAddedUp = -1;
+  const auto kept_here = bytes_.defined() ? kAddedUp : static_cast<std::int64_t>(used_);
+  const auto mine =
+      at::tensor({parts_, static_cast<std::int64_t>(part_type_), divisor, addends_, kept_here}, at::kLong);
+  auto all = at::empty({group.size(), mine.numel()}, at::kLong);
+  group.blocking().all_gather(all, mine, site).wait();
+  check_alike(all);
+  check_count(all.select(1, 3).sum().item<std::int64_t>());
+  const auto kept_by_rank = all.select(1, 4).contiguous();
+  const bool added_up = kept_by_rank.eq(kAddedUp).any().item<bool>() || group.size() > kMostParts;
+  const auto to =
+      result.is_contiguous() && !result.is_conj() && !result.is_neg() ? result.detach() : at::empty(sizes_, options_);
+  if (added_up) {
+    all_reduce(group, site).wait();
   }
-  auto out = at::empty(sizes_, options_);
-  auto* const to = writable_bytes_of(out).data();
-  kernels::round_accumulators(part_of(out.scalar_type()), bytes_of(bytes_).data(), {&to, 1},
-                              static_cast<std::size_t>(parts_), {.divisor = static_cast<std::size_t>(divisor)});
-  return out;
+  if (added_up || group.size() == 1) {
+    round_into(to, divisor);
+  } else {
+    round_in_parts(group, to, divisor, kept_by_rank, site);
+  }
+  if (to.data_ptr() != result.data_ptr()) {
+    result.detach().copy_(to);
+  }
+  clear();
+}
+
+/// Every rank gets its part of all addends, rounds their sum, and gives it to all: in portions that stay in cache.
+void ReproducibleSum::round_in_parts(const Group& group, const at::Tensor& result, std::int64_t divisor,
+                                     const at::Tensor& kept_by_rank, Group::Site site) const {
+  // Bytes of each addend. Between hosts every operation begins with a greeting.
+  const std::int64_t most_at_once = group.engine() == "mpi" ? 1 << 20 : 1 << 18;
+  const std::int64_t ranks = group.size();
+  const auto most = kept_by_rank.max().item<std::int64_t>();
+  if (most == 0 || parts_ == 0) {
+    result.zero_();
+    return;
+  }
+  const auto* const counts = kept_by_rank.const_data_ptr<std::int64_t>();
+  const auto total = kept_by_rank.sum().item<std::int64_t>();
+  const auto of_parts = options_.dtype(part_type_);
+  const auto each = (parts_ + ranks - 1) / ranks;
+  const auto portion = std::min(each, most_at_once / static_cast<std::int64_t>(of_parts.dtype().itemsize()));
+  const auto arrived = at::empty({total, portion}, of_parts);
+  const auto mine = at::empty({portion}, of_parts);
+  const auto nothing = at::empty({0}, of_parts);
+  const auto here = group.blocking();
+  const auto all = (result.is_complex() ? at::view_as_real(result) : result).view({-1});
+  for (std::int64_t begin = 0; begin < each; begin += portion) {
+    const auto length = std::min(portion, each - begin);
+    const auto of_each = [&](const at::Tensor& whole) {  // what is not there at the end of a result has no elements
+      std::vector<at::Tensor> portions;
+      for (std::int64_t rank = 0; rank < ranks; ++rank) {
+        const auto from = std::min(rank * each + begin, whole.numel());
+        portions.push_back(whole.narrow(0, from, std::min(length, whole.numel() - from)));
+      }
+      return portions;
+    };
+    std::vector<const std::byte*> addends;
+    for (std::int64_t number = 0; number < most; ++number) {
+      std::vector<at::Tensor> come;
+      for (std::int64_t rank = 0; rank < ranks; ++rank) {
+        come.push_back(nothing);
+        if (number < counts[rank]) {
+          come.back() = arrived[static_cast<std::int64_t>(addends.size())].narrow(0, 0, length);
+          addends.push_back(bytes_of(come.back()).data());
+        }
+      }
+      const auto index = static_cast<std::size_t>(number);
+      auto go = index < used_ ? of_each(kept_[index]) : std::vector(static_cast<std::size_t>(ranks), nothing);
+      here.all_to_all(std::move(come), std::move(go), site).wait();
+    }
+    round_at_once(kernel_type(part_type_), addends, writable_bytes_of(mine).data(), length, divisor);
+    auto outputs = of_each(all);
+    const auto rounded = mine.narrow(0, 0, outputs[to_index(group.rank())].numel());
+    here.all_gather(std::move(outputs), rounded, site).wait();
+  }
+}
+
+void ReproducibleSum::clear() {
+  used_ = 0;
+  addends_ = 0;
+  if (bytes_.defined()) {
+    bytes_.zero_();
+  }
+}
+
+const at::Tensor& ReproducibleSum::bytes() {
+  add_up_kept();
+  return bytes_;
 }
 
 }  // namespace tutti

@@ -1,5 +1,6 @@
 #include "tutti/comm/reproducible_sum.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tutti/comm/exception.h"
@@ -7,6 +8,8 @@
 
 namespace tutti {
 namespace {
+
+using testing::HasSubstr;
 
 constexpr int kAddends = 8;
 
@@ -61,6 +64,113 @@ TEST(ReproducibleSum, TheDivisionOverRanksDoesNotMatter) {
   }
 }
 
+/// Of each rank so many, of which some ranks keep all, and others none.
+void check_over(const std::vector<int>& counts, at::ScalarType type) {
+  const auto ranks = static_cast<int>(counts.size());
+  ReproducibleSum whole(addend(0, type));
+  const auto of_rank = [&](int rank, ReproducibleSum& sum) {
+    for (int i = 0; i < counts[static_cast<std::size_t>(rank)]; ++i) {
+      sum.add(addend((rank * 3 + i * 5) % kAddends, type));
+    }
+  };
+  for (int rank = 0; rank < ranks; ++rank) {
+    of_rank(rank, whole);
+  }
+  const auto expected = whole.rounded(7);
+  run_ranks(ranks, [&](Group& group) {
+    ReproducibleSum sum(addend(0, type));
+    for (int again = 0; again < 2; ++again) {  // in the same memory
+      of_rank(to_int(group.rank()), sum);
+      EXPECT_TRUE(same_bits(sum.rounded_over(group, 7), expected))
+          << testing::PrintToString(counts) << ", " << c10::toString(type);
+      EXPECT_EQ(sum.addends(), 0);
+    }
+    EXPECT_TRUE(same_bits(sum.rounded_over(group), at::zeros_like(expected))) << "nothing added";
+  });
+}
+
+TEST(ReproducibleSum, RoundedOverRanksWhateverEachHas) {
+  for (const auto type : {at::kFloat, at::kDouble, at::kBFloat16, at::kHalf, at::kComplexFloat}) {
+    for (const auto& counts : std::vector<std::vector<int>>{
+             {3}, {9}, {1, 1, 1}, {4, 4}, {2, 0, 3}, {0, 4}, {9, 1}, {0, 17, 2}, {1, 2, 3, 4, 8}}) {
+      check_over(counts, type);
+    }
+  }
+}
+
+TEST(ReproducibleSum, RoundedIntoWhatIsThere) {
+  run_ranks(3, [](Group& group) {
+    const auto mine = addend(to_int(group.rank()), at::kFloat).slice(0, 0, 1000).view({20, 50});
+    ReproducibleSum sum(mine);
+    sum.add(mine);
+    const auto expected = sum.rounded_over(group, 3);
+    auto result = at::zeros({20, 50}).requires_grad_();
+    sum.add(mine);
+    sum.round_over(group, result, 3);
+    EXPECT_TRUE(same_bits(result, expected));
+    auto turned = at::zeros({50, 20}).t();
+    sum.add(mine);
+    sum.round_over(group, turned, 3);
+    EXPECT_TRUE(same_bits(turned.contiguous(), expected));
+    EXPECT_THROW(sum.round_over(group, at::zeros({1000})), Exception);
+  });
+}
+
+/// More than goes at once.
+TEST(ReproducibleSum, RoundedInPortions) {
+  constexpr std::int64_t kCount = 1'000'003;
+  const auto addend_of = [](int rank, int i) {
+    auto generator = at::detail::createCPUGenerator(static_cast<unsigned>(100 * rank + i));
+    return at::randn({kCount}, generator);
+  };
+  ReproducibleSum whole(at::zeros({kCount}));
+  for (int rank = 0; rank < 3; ++rank) {
+    for (int i = 0; i <= rank; ++i) {
+      whole.add(addend_of(rank, i));
+    }
+  }
+  run_ranks(3, [&](Group& group) {
+    const auto me = to_int(group.rank());
+    ReproducibleSum sum(at::zeros({kCount}));
+    for (int i = 0; i <= me; ++i) {
+      sum.add(addend_of(me, i));
+    }
+    EXPECT_TRUE(same_bits(sum.rounded_over(group, 6), whole.rounded(6)));
+  });
+}
+
+TEST(ReproducibleSum, OfNoElements) {
+  run_ranks(3, [](Group& group) {
+    ReproducibleSum sum(at::zeros({0, 5}));
+    sum.add(at::zeros({0, 5}));
+    EXPECT_EQ(sum.rounded_over(group, 3).sizes(), (std::vector<std::int64_t>{0, 5}));
+  });
+}
+
+TEST(ReproducibleSum, WhatDiffersIsAMismatchAndNothingIsLost) {
+  run_ranks(3, [](Group& group) {
+    const auto me = to_int(group.rank());
+    const auto said = [&](ReproducibleSum& sum, std::int64_t divisor) -> std::string {
+      try {
+        (void)sum.rounded_over(group, divisor);
+      } catch (const Exception& error) {
+        EXPECT_EQ(error.code(), Code::mismatch);
+        return error.what();
+      }
+      return "nothing";
+    };
+    ReproducibleSum sum(at::ones({999}));
+    sum.add(at::ones({999}));
+    EXPECT_THAT(said(sum, me == 1 ? 2 : 3), HasSubstr("and rank 1 has 999 floats of Float, divided by 2"));
+    // Parts of as many elements would be as long.
+    ReproducibleSum longer(at::ones({me == 2 ? 1000 : 999}));
+    EXPECT_THAT(said(longer, 1), HasSubstr("rank 0 has 999 floats of Float, divided by 1, and rank 2 has 1000"));
+    ReproducibleSum other(at::ones({999}, me == 1 ? at::kHalf : at::kFloat));
+    EXPECT_THAT(said(other, 1), HasSubstr("and rank 1 has 999 floats of Half"));
+    EXPECT_TRUE(sum.rounded_over(group, 3).eq(1).all().item<bool>());
+  });
+}
+
 TEST(ReproducibleSum, OneTensorOfEachRankNeedsNoAccumulator) {
   ReproducibleSum whole(addend(0, at::kFloat));
   for (int i = 0; i < 3; ++i) {
@@ -78,6 +188,7 @@ TEST(ReproducibleSum, WhatDoesNotFitIsRefused) {
   EXPECT_THROW(sum.add(at::zeros({4})), Exception);
   EXPECT_THROW(sum.add(at::zeros({3}, at::kDouble)), Exception);
   EXPECT_THROW(sum.merge(ReproducibleSum(at::zeros({4}))), Exception);
+  EXPECT_THROW(sum.merge(ReproducibleSum(at::zeros({3}, at::kDouble))), Exception);
   EXPECT_THROW((void)sum.rounded(0), Exception);
   EXPECT_THROW(ReproducibleSum(at::zeros({3}, at::kLong)), Exception);
 }

@@ -141,8 +141,9 @@ Status Across::run_checked(const Running& running) {
     return sum(running, choice);
   }
   auto& planned = choice != nullptr ? chosen_ : defaults_;
-  return planned.run(running.call, choice != nullptr ? *choice : *defaults_.chosen_for(card), links_, running.doing,
-                     running.deadline);
+  const auto* way = choice != nullptr ? choice : defaults_.chosen_for(card);
+  require(way != nullptr, "there is a plan for every operation, whatever its size");
+  return planned.run(running.call, *way, links_, running.doing, running.deadline);
 }
 
 std::uint32_t Across::mark_of(const Doing& doing, std::uint32_t plan) {

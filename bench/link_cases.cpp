@@ -51,7 +51,7 @@ std::vector<LinkCase> all_of(const Ranks& ranks, const std::vector<int>& counts,
       const auto pieces = tutti::plan::shape_of(one.plan.request).value().pieces;
       for (const auto bytes : sizes) {
         one.plan.bytes = bytes;
-        if (kind.chunks == 1 || bytes >= pieces * kShortestChunk) {
+        if (is_short(one) && (kind.chunks == 1 || bytes >= pieces * kShortestChunk)) {
           cases.push_back(one);
         }
       }
@@ -87,6 +87,13 @@ LinkCase link_case(const LinkKind& kind, const Ranks& taking_part, std::size_t b
     }
   }
   return one;
+}
+
+bool is_short(const LinkCase& one) {
+  constexpr std::uint64_t kMostMessages = std::uint64_t{1} << 22;  // were it of everyone to everybody, in every chunk
+  constexpr std::uint64_t kMostMoved = std::uint64_t{1} << 34;     // bytes, of all ranks' blocks
+  const auto ranks = static_cast<std::uint64_t>(one.plan.request.ranks);
+  return ranks * ranks * one.plan.request.chunks <= kMostMessages && ranks * one.plan.bytes <= kMostMoved;
 }
 
 void LinkCase::settle() { plan.seconds = good_one_of(rounds); }

@@ -46,6 +46,10 @@ LinkCase link_case(const LinkKind& kind, const Ranks& taking_part, std::size_t b
 /// What calibration begins with: a network of these ranks, with figures of the right order.
 tutti::plan::Network guess_network(const Ranks& ranks, int cores_of_host);
 
+/// Whether it can be simulated again and again, as finding a network does some thousand times.
+bool is_short(const LinkCase& one);
+
+/// All of them are short.
 std::vector<LinkCase> calibration_cases(const Ranks& ranks);
 std::vector<LinkCase> comparison_cases(const Ranks& ranks);
 

@@ -1,5 +1,6 @@
 #include "bench/link_cases.h"
 
+#include <algorithm>
 #include <set>
 
 #include <gtest/gtest.h>
@@ -43,6 +44,14 @@ TEST(LinkCases, AllHavePlansThatCanBeSimulated) {
       }
       EXPECT_EQ(hybrid, ranks.hosts > 1);
     }
+  }
+}
+
+/// What many ranks record can be read again.
+TEST(LinkCases, OfManyRanksAreShort) {
+  for (const auto& cases : {calibration_cases({12, 64}), comparison_cases({12, 64}), calibration_cases({1, 4096})}) {
+    EXPECT_GT(cases.size(), 10);
+    EXPECT_TRUE(std::all_of(cases.begin(), cases.end(), is_short));
   }
 }
 

@@ -34,9 +34,9 @@ Options parse(int argc, char** argv) {
     } else if (option == "--size" && more) {
       options.bytes = bench::parse_size(argv[++i]);
     } else if (option == "--addends" && more) {
-      options.addends = bench::number_of<int>(argv[++i], option);
+      options.addends = bench::number_in<int>(argv[++i], option, 1, 4096);
     } else if (option == "--rounds" && more) {
-      options.rounds = bench::number_of<std::size_t>(argv[++i], option);
+      options.rounds = bench::number_in<std::size_t>(argv[++i], option, 1, 1'000'000);
     } else {
       bench::fail("there are --size, --addends, --rounds and --anything");
     }

@@ -23,10 +23,7 @@ using tutti::Result;
 constexpr int kMostRanks = 4096;
 constexpr unsigned kMostChunks = 4096;
 constexpr std::size_t kMostBytes = std::size_t{1} << 40;
-// Of each part, and of a plan: finding the network simulates each some thousand times.
-constexpr std::size_t kMostPlans = 20000;
-constexpr std::uint64_t kMostMessages = std::uint64_t{1} << 22;  // of everyone to everybody, in every chunk
-constexpr std::uint64_t kMostMoved = std::uint64_t{1} << 34;     // bytes, of all ranks' blocks
+constexpr std::size_t kMostPlans = 20000;  // of each part
 constexpr std::size_t kLongestName = 200;
 constexpr double kShortestTime = 1e-9;
 constexpr double kLongestTime = 1e5;
@@ -108,10 +105,9 @@ LinkCase case_in(const Json& json, const Ranks& all) {
   if (auto good = check(request); !good) {
     throw std::out_of_range(good.error().message);
   }
-  const auto ranks = static_cast<std::uint64_t>(request.ranks);
-  if (ranks * ranks * request.chunks > kMostMessages || ranks * one.plan.bytes > kMostMoved) {
+  if (!is_short(one)) {
     throw std::out_of_range(fmt::format("{} ranks, {} bytes and {} chunks: too much to be simulated again and again",
-                                        ranks, one.plan.bytes, request.chunks));
+                                        request.ranks, one.plan.bytes, request.chunks));
   }
   one.rounds = times_in(json);
   one.settle();

@@ -20,7 +20,7 @@ struct Named {
 };
 
 constexpr int kMostRanks = 16;
-constexpr int kMostGroups = 20;
+constexpr int kMostGroups = 40;
 
 /// Different for every rank of the world, and every use of every group.
 float value_of(int world_rank, int number) { return static_cast<float>(kMostRanks * number + world_rank); }

@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <exception>
 
 #include <ATen/ATen.h>
+#include <ATen/MemoryOverlap.h>
+#include <c10/util/ScopeExit.h>
 #include <fmt/format.h>
 
 #include "tutti/comm/dtype.h"
@@ -37,16 +40,17 @@ void check_divisor(std::int64_t divisor) {
   }
 }
 
-/// By rank: elements, their type, and the divisor, before whatever may differ.
+/// By rank: elements, their type, the divisor, and whether it and the result are good; then whatever may differ.
 void check_alike(const at::Tensor& all) {
   const auto rows = all.accessor<std::int64_t, 2>();
   const auto text = [&](std::int64_t rank) {
-    return fmt::format("rank {} has {} floats of {}, divided by {}", rank, rows[rank][0],
-                       c10::toString(static_cast<at::ScalarType>(rows[rank][1])), rows[rank][2]);
+    return fmt::format("rank {} has {} elements of {}, divided by {}{}", rank, rows[rank][0],
+                       c10::toString(static_cast<at::ScalarType>(rows[rank][1])), rows[rank][2],
+                       rows[rank][3] == 0 ? ", which is refused there, or its result" : "");
   };
   for (std::int64_t rank = 1; rank < all.size(0); ++rank) {
-    if (!all[rank].narrow(0, 0, 3).equal(all[0].narrow(0, 0, 3))) {
-      throw Exception({Code::mismatch, fmt::format("ReproducibleSum::rounded_over: {}, and {}", text(0), text(rank)),
+    if (!all[rank].narrow(0, 0, 4).equal(all[0].narrow(0, 0, 4))) {
+      throw Exception({Code::mismatch, fmt::format("ReproducibleSum::round_over: {}, and {}", text(0), text(rank)),
                        Rank{static_cast<std::int32_t>(rank)}});
     }
   }
@@ -76,6 +80,7 @@ ReproducibleSum::ReproducibleSum(const at::Tensor& like)
     refuse(
         "ReproducibleSum: a tensor of floats or complex numbers is needed; sums of integers are reproducible anyway");
   }
+  (void)kernel_type(part_type_);  // throws where there is none
   parts_ *= like.is_complex() ? 2 : 1;
 }
 
@@ -98,36 +103,40 @@ std::vector<const std::byte*> ReproducibleSum::kept() const {
   return addends;
 }
 
+void ReproducibleSum::keep(const std::byte* addend) {
+  if (used_ == kept_.size()) {
+    kept_.push_back(at::empty({parts_ + kMostParts}, options_.dtype(part_type_)));
+    kept_.back().narrow(0, parts_, kMostParts).zero_();
+  }
+  if (parts_ > 0) {
+    std::memcpy(writable_bytes_of(kept_[used_]).data(), addend,
+                static_cast<std::size_t>(parts_ * kept_[used_].element_size()));
+  }
+  ++used_;
+}
+
 void ReproducibleSum::add_up_kept() {
   const auto type = kernel_type(part_type_);
   if (!bytes_.defined()) {
     const auto width = static_cast<std::int64_t>(kernels::size_of(kernels::accumulator_of(type)));
     bytes_ = at::zeros({parts_ * width}, at::kByte);
+  } else if (!added_up_) {
+    bytes_.zero_();
   }
+  added_up_ = true;
   if (used_ > 0) {
     kernels::accumulate(type, kept(), writable_bytes_of(bytes_).data(), static_cast<std::size_t>(parts_));
   }
-  kept_.clear();
   used_ = 0;
 }
 
 void ReproducibleSum::add(const at::Tensor& tensor) {
   check_count(addends_ + 1);
   const auto plain = checked(tensor);
-  if (!bytes_.defined() && used_ < kMostKept) {
-    if (used_ == kept_.size()) {
-      kept_.push_back(at::empty({parts_ + kMostParts}, options_.dtype(part_type_)));
-      kept_.back().narrow(0, parts_, kMostParts).zero_();
-    }
-    const auto from = bytes_of(plain);
-    std::memcpy(writable_bytes_of(kept_[used_]).data(), from.data(), from.size());
-    ++used_;
-  } else {
+  if (used_ == kMostKept) {
     add_up_kept();
-    const auto* const from = bytes_of(plain).data();
-    kernels::accumulate(kernel_type(part_type_), {&from, 1}, writable_bytes_of(bytes_).data(),
-                        static_cast<std::size_t>(parts_));
   }
+  keep(bytes_of(plain).data());
   ++addends_;
 }
 
@@ -136,16 +145,23 @@ void ReproducibleSum::merge(const ReproducibleSum& other) {
     refuse("ReproducibleSum: sums of different shapes or types cannot be merged");
   }
   check_count(addends_ + other.addends_);
-  add_up_kept();
-  const auto type = kernel_type(part_type_);
-  auto* const mine = writable_bytes_of(bytes_).data();
-  if (other.used_ > 0) {
-    kernels::accumulate(type, other.kept(), mine, static_cast<std::size_t>(parts_));
-  }
-  if (other.bytes_.defined()) {
-    const std::array<const std::byte*, 2> sources{mine, bytes_of(other.bytes_).data()};
-    kernels::reduce({.op = ReduceOp::sum, .dtype = kernels::accumulator_of(type)}, sources, {&mine, 1},
-                    static_cast<std::size_t>(parts_));
+  const auto theirs = other.kept();
+  if (!other.added_up_ && used_ + theirs.size() <= kMostKept) {
+    for (const auto* addend : theirs) {
+      keep(addend);
+    }
+  } else {
+    add_up_kept();
+    const auto type = kernel_type(part_type_);
+    auto* const mine = writable_bytes_of(bytes_).data();
+    if (!theirs.empty() && &other != this) {
+      kernels::accumulate(type, theirs, mine, static_cast<std::size_t>(parts_));
+    }
+    if (other.added_up_) {
+      const std::array<const std::byte*, 2> sources{mine, bytes_of(other.bytes_).data()};
+      kernels::reduce({.op = ReduceOp::sum, .dtype = kernels::accumulator_of(type)}, sources, {&mine, 1},
+                      static_cast<std::size_t>(parts_));
+    }
   }
   addends_ += other.addends_;
 }
@@ -153,15 +169,20 @@ void ReproducibleSum::merge(const ReproducibleSum& other) {
 Work ReproducibleSum::all_reduce(const Group& group, Group::Site site) {
   check_count(addends_ * group.size());
   check_engine(group);
+  return add_up_over(group, site);
+}
+
+Work ReproducibleSum::add_up_over(const Group& group, Group::Site site) {
   Reduce reduce(ReduceOp::sum);
   reduce.read_as = kernels::accumulator_of(kernel_type(part_type_));
   return group.all_reduce(bytes(), reduce, site);
 }
 
-void ReproducibleSum::round_into(const at::Tensor& result, std::int64_t divisor) const {
+void ReproducibleSum::round_into(const at::Tensor& result, std::int64_t divisor) {
   const auto type = kernel_type(part_type_);
   auto* const to = writable_bytes_of(result).data();
-  if (bytes_.defined()) {
+  if (added_up_) {
+    add_up_kept();
     kernels::round_accumulators(type, bytes_of(bytes_).data(), {&to, 1}, static_cast<std::size_t>(parts_),
                                 {.divisor = static_cast<std::size_t>(divisor)});
   } else if (used_ > 0) {
@@ -171,7 +192,7 @@ void ReproducibleSum::round_into(const at::Tensor& result, std::int64_t divisor)
   }
 }
 
-at::Tensor ReproducibleSum::rounded(std::int64_t divisor) const {
+at::Tensor ReproducibleSum::rounded(std::int64_t divisor) {
   check_divisor(divisor);
   auto result = at::empty(sizes_, options_);
   round_into(result, divisor);
@@ -185,25 +206,39 @@ at::Tensor ReproducibleSum::rounded_over(const Group& group, std::int64_t diviso
 }
 
 void ReproducibleSum::round_over(const Group& group, const at::Tensor& result, std::int64_t divisor, Group::Site site) {
-  check_divisor(divisor);
   check_engine(group);
-  (void)checked(result);
+  std::exception_ptr refused;  // the others hear of it before it is thrown
+  try {
+    check_divisor(divisor);
+    (void)checked(result);
+    if (at::has_internal_overlap(result) == at::MemOverlap::Yes) {
+      refuse("ReproducibleSum: elements of the result lie in the same memory");
+    }
+  } catch (const Exception&) {
+    refused = std::current_exception();
+  }
   constexpr std::int64_t kAddedUp = -1;
-  const auto kept_here = bytes_.defined() ? kAddedUp : static_cast<std::int64_t>(used_);
   const auto mine =
-      at::tensor({parts_, static_cast<std::int64_t>(part_type_), divisor, addends_, kept_here}, at::kLong);
+      at::tensor({static_cast<std::int64_t>(c10::multiply_integers(sizes_)),
+                  static_cast<std::int64_t>(c10::typeMetaToScalarType(options_.dtype())), divisor,
+                  std::int64_t{refused == nullptr}, addends_, added_up_ ? kAddedUp : static_cast<std::int64_t>(used_)},
+                 at::kLong);
   auto all = at::empty({group.size(), mine.numel()}, at::kLong);
   group.blocking().all_gather(all, mine, site).wait();
+  if (refused) {
+    std::rethrow_exception(refused);
+  }
   check_alike(all);
-  check_count(all.select(1, 3).sum().item<std::int64_t>());
-  const auto kept_by_rank = all.select(1, 4).contiguous();
-  const bool added_up = kept_by_rank.eq(kAddedUp).any().item<bool>() || group.size() > kMostParts;
+  check_count(all.select(1, 4).sum().item<std::int64_t>());
+  const auto kept_by_rank = all.select(1, 5).contiguous();
+  const bool by_accumulators = kept_by_rank.eq(kAddedUp).any().item<bool>() || group.size() > kMostParts;
   const auto to =
       result.is_contiguous() && !result.is_conj() && !result.is_neg() ? result.detach() : at::empty(sizes_, options_);
-  if (added_up) {
-    all_reduce(group, site).wait();
+  const auto cleared = c10::make_scope_exit([this] { clear(); });
+  if (by_accumulators) {
+    add_up_over(group, site).wait();
   }
-  if (added_up || group.size() == 1) {
+  if (by_accumulators || group.size() == 1) {
     round_into(to, divisor);
   } else {
     round_in_parts(group, to, divisor, kept_by_rank, site);
@@ -211,14 +246,11 @@ void ReproducibleSum::round_over(const Group& group, const at::Tensor& result, s
   if (to.data_ptr() != result.data_ptr()) {
     result.detach().copy_(to);
   }
-  clear();
 }
 
 /// Every rank gets its part of all addends, rounds their sum, and gives it to all: in portions that stay in cache.
 void ReproducibleSum::round_in_parts(const Group& group, const at::Tensor& result, std::int64_t divisor,
                                      const at::Tensor& kept_by_rank, Group::Site site) const {
-  // Bytes of each addend. Between hosts every operation begins with a greeting.
-  const std::int64_t most_at_once = group.engine() == "mpi" ? 1 << 20 : 1 << 18;
   const std::int64_t ranks = group.size();
   const auto most = kept_by_rank.max().item<std::int64_t>();
   if (most == 0 || parts_ == 0) {
@@ -229,7 +261,10 @@ void ReproducibleSum::round_in_parts(const Group& group, const at::Tensor& resul
   const auto total = kept_by_rank.sum().item<std::int64_t>();
   const auto of_parts = options_.dtype(part_type_);
   const auto each = (parts_ + ranks - 1) / ranks;
-  const auto portion = std::min(each, most_at_once / static_cast<std::int64_t>(of_parts.dtype().itemsize()));
+  // Of all addends so many bytes at once; more between hosts, where every operation begins with a greeting.
+  const std::int64_t at_once = group.engine() == "mpi" ? 8 << 20 : 2 << 20;
+  const auto bytes_of_each = std::clamp(at_once / total, at_once / 128, at_once / 8);
+  const auto portion = std::min(each, bytes_of_each / static_cast<std::int64_t>(of_parts.dtype().itemsize()));
   const auto arrived = at::empty({total, portion}, of_parts);
   const auto mine = at::empty({portion}, of_parts);
   const auto nothing = at::empty({0}, of_parts);
@@ -269,9 +304,7 @@ void ReproducibleSum::round_in_parts(const Group& group, const at::Tensor& resul
 void ReproducibleSum::clear() {
   used_ = 0;
   addends_ = 0;
-  if (bytes_.defined()) {
-    bytes_.zero_();
-  }
+  added_up_ = false;
 }
 
 const at::Tensor& ReproducibleSum::bytes() {

@@ -162,9 +162,9 @@ Status check_both(const Request& request, const Network& network) {
 }
 
 /// There is no estimate for some: of those, the absurd are refused.
-Status check_effort(const Request& request, std::size_t bytes, const Network& network) {
-  constexpr double kMostEffort = 2'000'000;
-  if (can_estimate(request) || effort(request, 0, bytes, Fabric(network, request.ranks)) <= kMostEffort) {
+Status check_effort(const Request& request, std::size_t bytes, const Network& network, const PriceOptions& options) {
+  const auto most = 8 * options.most_simulated;
+  if (can_estimate(request) || effort(request, 0, bytes, Fabric(network, request.ranks)) <= most) {
     return {};
   }
   return Error{Code::unsupported,
@@ -244,7 +244,7 @@ Result<Price> price(const Request& request, std::size_t bytes_of_block, const Ne
   if (auto good = check_both(request, network); !good) {
     return good.error();
   }
-  if (auto good = check_effort(request, bytes_of_block, network); !good) {
+  if (auto good = check_effort(request, bytes_of_block, network, options); !good) {
     return good.error();
   }
   return price_checked(request, bytes_of_block, network, options);
@@ -291,7 +291,7 @@ Result<Price> cheapest(const Request& request, std::size_t bytes_of_block, const
       break;
     }
     const auto& one = guesses[i].request;
-    if (auto good = check_effort(one, bytes_of_block, network); !good) {
+    if (auto good = check_effort(one, bytes_of_block, network, options); !good) {
       return good.error();
     }
     prices.push_back(price_checked(one, bytes_of_block, network, options));

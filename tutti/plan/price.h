@@ -30,7 +30,7 @@ struct Price {
 };
 
 struct PriceOptions {
-  /// Plans of no more messages are simulated whole.
+  /// Plans of no more messages are simulated whole; of eight times as many those that cannot be estimated.
   double most_simulated = 240'000;
   /// Of which the quickest is taken, where an algorithm has chunks.
   std::vector<unsigned> chunks = {1, 2, 4, 8, 16, 32, 64};

@@ -86,17 +86,17 @@ Result<PriceMap> map_prices(const std::vector<Request>& requests, const Network&
         auto request = requests[i];
         request.ranks = count;
         const auto one = cheapest(request, bytes, network, options);
-        if (!one && count < ranks) {
-          continue;  // so few ranks have no such plan
+        if (!one && count == ranks && one.error().code != Code::unsupported) {
+          return one.error();
+        }
+        if (count == ranks) {
+          map.seconds[i].push_back(one ? one.value().seconds : 0);
         }
         if (!one) {
-          return one.error();
+          continue;  // so few ranks have no such plan, or so many bytes take too long to be priced
         }
         if (cell.seconds == 0 || one.value().seconds < cell.seconds) {
           cell = {map.algorithms[i], one.value().seconds};
-        }
-        if (count == ranks) {
-          map.seconds[i].push_back(one.value().seconds);
         }
       }
     }

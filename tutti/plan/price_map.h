@@ -11,7 +11,7 @@ namespace tutti::plan {
 struct PriceMap {
   struct Cell {
     Algorithm winner = Algorithm::ring;
-    double seconds = 0;  ///< 0: none of them is for so few ranks
+    double seconds = 0;  ///< 0: none of them has a price
   };
 
   std::string title;
@@ -21,7 +21,7 @@ struct PriceMap {
   std::vector<std::vector<Cell>> cells;  ///< by ranks, by bytes
   int asked_ranks = 1;                   ///< of what follows
   std::vector<Algorithm> algorithms;
-  std::vector<std::vector<double>> seconds;  ///< by algorithm, by bytes
+  std::vector<std::vector<double>> seconds;  ///< by algorithm, by bytes; 0 where it has no price
 };
 
 /// The algorithms that are worth a comparison on that network: no hybrid where hosts have one rank, or there is one

@@ -88,7 +88,7 @@ class MapDrawing {
     double most = 0;
     for (const auto& curve : map_.seconds) {
       for (const auto seconds : curve) {
-        least = std::min(least, seconds);
+        least = seconds > 0 ? std::min(least, seconds) : least;
         most = std::max(most, seconds);
       }
     }
@@ -109,6 +109,9 @@ class MapDrawing {
     for (std::size_t i = 0; i < map_.algorithms.size(); ++i) {
       std::string points;
       for (std::size_t column = 0; column < map_.seconds[i].size(); ++column) {
+        if (map_.seconds[i][column] == 0) {
+          continue;
+        }
         points += fmt::format("{:.1f},{:.1f} ", curves_left() + (static_cast<double>(column) + 0.5) * step,
                               y_of(map_.seconds[i][column]));
       }

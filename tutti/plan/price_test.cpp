@@ -137,6 +137,18 @@ TEST(PriceMap, IsOfWhatWasAskedFor) {
   }
 }
 
+/// With a ring inside of hosts, which nobody can estimate, through rings that take a thousand portions of it.
+TEST(PriceMap, WhatTakesTooLongIsLeftOut) {
+  auto network = fat_tree();
+  network.levels[0].ring = {.bytes = 4096, .seconds = 1e-7};
+  const auto map =
+      map_prices({{.algorithm = Algorithm::hybrid, .ranks = 128, .inner = Algorithm::ring}}, network).value();
+  EXPECT_GT(map.seconds[0].front(), 0);
+  EXPECT_EQ(map.seconds[0].back(), 0);
+  EXPECT_EQ(map.cells.back().back().seconds, 0);
+  EXPECT_THAT(draw(map), HasSubstr("</svg>"));
+}
+
 TEST(PriceMap, UnitsForPeople) {
   EXPECT_EQ(bytes_text(25 * kMi), "25 MiB");
   EXPECT_EQ(bytes_text(1536), "1.5 KiB");

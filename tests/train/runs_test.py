@@ -139,11 +139,12 @@ class WholeRuns(Trained):
             tool.send_signal(signal.SIGINT)
             self.assertEqual(tool.wait(120), 130)
             reader.join()
-        notes = [line for line in said if line.startswith("note: ")]
-        self.assertEqual(len(notes), 1, said)
-        self.assertRegex(notes[0], r"note: rank 1 .*late")
+        first, *rest = [line for line in said if line.startswith("note: rank 1 ")]  # on a busy machine the other may be late, too
+        self.assertRegex(first, r"note: rank 1 was late in step \d+ by ")
+        # Until it has stopped it may be late once more, which is counted at the end.
+        self.assertTrue(not rest or (len(rest) == 1 and re.match(r"note: rank 1 was late \d+ times, in steps ", rest[0])), said)
         run = json.loads((self.folder / "runs/train/run.json").read_text())
-        self.assertEqual([(event["rank"], event["kind"]) for event in run["events"]], [(1, "late rank")])
+        self.assertIn((1, "late rank"), [(event["rank"], event["kind"]) for event in run["events"]])
         self.assertGreater(run["stragglers"]["times_last"][run["stragglers"]["rank"].index(1)], 4)
 
     def test_a_replica_that_diverged_is_said_once(self):

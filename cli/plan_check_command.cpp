@@ -223,9 +223,8 @@ std::function<int()> declare_plan_check(CLI::App& app) {
       "  tutti plan check --from plan.json --svg plan.svg  to prove, and to see where it is wrong\n"
       "\n"
       "A flaw is said in a sentence: which rank, which step, which pieces.\n"
-      "Exit code: 0; 1 when a plan has a flaw; 2 when the command, or the file, cannot be understood, or a proof "
-      "takes\n"
-      "too long.");
+      "Exit code: 0; 1 when a plan has a flaw; 2 when the command, or the file, cannot be understood,\n"
+      "or a proof takes too long.");
   return [typed, &app] {
     for (const auto* other :
          {"algorithm", "--op", "--ranks", "--root", "--chunks", "--hosts", "--inner", "--outer", "--leaders"}) {

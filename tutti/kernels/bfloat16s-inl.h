@@ -39,6 +39,13 @@ struct BFloat16s {
     v1 = hn::BitCast(Floats(), joined(v2, v3));
   }
 
+  /// Whether two blocks are, encoded.
+  static HWY_INLINE bool same(Vector v0, Vector v1, Vector /*v2*/, Vector /*v3*/, Vector w0, Vector w1, Vector /*w2*/,
+                              Vector /*w3*/) {
+    const auto differ = hn::Or(hn::Xor(as_words(v0), as_words(w0)), hn::Xor(as_words(v1), as_words(w1)));
+    return hn::AllTrue(Words(), hn::Eq(differ, hn::Zero(Words())));
+  }
+
   static HWY_INLINE void store(Vector v0, Vector v1, Vector /*v2*/, Vector /*v3*/, Stored* to) {
     hn::StoreU(hn::BitCast(Halves(), v0), Halves(), to);
     hn::StoreU(hn::BitCast(Halves(), v1), Halves(), to + hn::Lanes(Halves()));

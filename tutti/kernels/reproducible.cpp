@@ -1,6 +1,9 @@
 #include "tutti/kernels/reproducible.h"
 
+#include <algorithm>
 #include <array>
+#include <cstdint>
+#include <vector>
 
 #include "tutti/base/error.h"
 #include "tutti/kernels/families.h"
@@ -13,6 +16,16 @@ void run(SumTask task, DType dtype, std::size_t divisor, const Buffers& buffers)
   require(buffers.sources.size() <= kMostAddends, "more addends than a reproducible sum can hold");
   require(divisor >= 1 && divisor <= kMostDivisor, "the divisor of a reproducible mean is between 1 and 2^24");
   dtype <= DType::float32 ? sum_floats(task, dtype, divisor, buffers) : sum_small_floats(task, dtype, divisor, buffers);
+}
+
+/// So many elements' accumulators stay in the first cache.
+constexpr std::size_t kTile = 256;
+
+template <class Pointer>
+void move_on(std::vector<Pointer>& buffers, std::size_t bytes) {
+  for (auto& buffer : buffers) {
+    buffer += bytes;
+  }
 }
 
 }  // namespace
@@ -29,6 +42,34 @@ void accumulate(DType dtype, std::span<const std::byte* const> sources, std::byt
 void round_accumulators(DType dtype, const std::byte* sums, std::span<std::byte* const> outs, std::size_t count,
                         RoundOptions options) {
   run(SumTask::round, dtype, options.divisor, {.sources = {&sums, 1}, .outs = outs, .count = count});
+}
+
+void round_all(DType dtype, const SumParts& parts, std::span<std::byte* const> outs, std::size_t count,
+               RoundOptions options) {
+  if (parts.sums.empty() && !parts.addends.empty()) {
+    return reduce_reproducibly({.op = ReduceOp::reproducible_avg, .dtype = dtype, .divisor = options.divisor},
+                               {.sources = parts.addends, .outs = outs, .count = count});
+  }
+  const DType kind = accumulator_of(dtype);
+  std::array<std::uint64_t, kTile * 4> tile{};
+  auto* const all = reinterpret_cast<std::byte*>(tile.data());
+  std::vector<const std::byte*> addends(parts.addends.begin(), parts.addends.end());
+  std::vector<const std::byte*> sums(parts.sums.begin(), parts.sums.end());
+  std::vector<std::byte*> to(outs.begin(), outs.end());
+  for (std::size_t length = 0; count > 0; count -= length) {
+    length = std::min(kTile, count);
+    tile.fill(0);
+    if (!addends.empty()) {
+      accumulate(dtype, addends, all, length);
+    }
+    sums.push_back(all);
+    merge_accumulators(kind, {.sources = sums, .outs = {&all, 1}, .count = length});
+    sums.pop_back();
+    round_accumulators(dtype, all, to, length, options);
+    move_on(addends, length * size_of(dtype));
+    move_on(sums, length * size_of(kind));
+    move_on(to, length * size_of(dtype));
+  }
 }
 
 void reduce_reproducibly(const Reduction& reduction, const Buffers& buffers) {

@@ -48,4 +48,14 @@ struct RoundOptions {
 void round_accumulators(DType dtype, const std::byte* sums, std::span<std::byte* const> outs, std::size_t count,
                         RoundOptions options = {});
 
+/// Any number of addends, and of accumulators that others were added to.
+struct SumParts {
+  std::span<const std::byte* const> addends = {};
+  std::span<const std::byte* const> sums = {};
+};
+
+/// The same of all of these together; nothing at all is zero. An out may be one of the addends.
+void round_all(DType dtype, const SumParts& parts, std::span<std::byte* const> outs, std::size_t count,
+               RoundOptions options = {});
+
 }  // namespace tutti::kernels

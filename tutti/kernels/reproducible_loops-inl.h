@@ -15,16 +15,12 @@
 
 #include "tutti/kernels/blocks-inl.h"
 #include "tutti/kernels/easy_sum-inl.h"
+#include "tutti/kernels/near_sum-inl.h"
 #include "tutti/kernels/round_once-inl.h"
 #include "tutti/kernels/sum_at_once-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tutti::kernels::HWY_NAMESPACE {
-
-/// How many bits the numbers have that are added as T: T's own, or fewer when they are smaller floats that were
-/// widened. Sums of those are rounded to odd, for they are rounded again when they are stored.
-template <class T>
-inline constexpr int kOwnBits = std::numeric_limits<T>::digits;
 
 template <class T>
 inline constexpr std::size_t kWords = sizeof(T) == 8 ? 4 : 2;  // of an accumulator
@@ -49,15 +45,6 @@ HWY_INLINE void for_every_vector(std::size_t count, F&& visit, std::size_t at = 
   }
   for (; at < count; ++at) {
     visit(single, at);
-  }
-}
-
-template <int kBits, class D>
-HWY_INLINE auto as_float(D d, hn::Vec<D> wide) {
-  if constexpr (kBits < kOwnBits<float>) {
-    return odd_float(d, wide);
-  } else {
-    return one_nan(nearest_float(d, wide));
   }
 }
 
@@ -113,6 +100,7 @@ std::size_t sum_whole_vectors([[maybe_unused]] const Divisor& by, [[maybe_unused
   const hn::Repartition<float, decltype(d)> floats;
   const hn::Half<decltype(floats)> half;
   const auto n = hn::Lanes(d);
+  const bool may_be_near = kBits == kOwnBits<float> && buffers.sources.size() <= kMostNear;
   const auto store = [&](auto result, std::size_t where) HWY_ATTR {
     for (auto* out : buffers.outs) {
       hn::StoreU(result, half, reinterpret_cast<float*>(out) + where);
@@ -126,10 +114,18 @@ std::size_t sum_whole_vectors([[maybe_unused]] const Divisor& by, [[maybe_unused
       continue;
     }
     const auto largest = hn::BitCast(floats, most);
-    const auto lower = hn::PromoteTo(d, hn::LowerHalf(half, largest));
-    const auto upper = hn::PromoteTo(d, hn::UpperHalf(half, largest));
-    store(sum_by_digits<float, kBits>(d, by, buffers.sources, at, lower), at);
-    store(sum_by_digits<float, kBits>(d, by, buffers.sources, at + n, upper), at + n);
+    const auto dropped = dropped_beside(words, most);
+    const auto sum_half = [&](std::size_t where, auto of_half) HWY_ATTR {
+      const auto most_of_half = hn::PromoteTo(d, of_half(largest));
+      hn::Vec<decltype(half)> result;
+      const auto width = width_of_doubles(d, buffers.sources.size(), most_of_half, hn::PromoteTo(d, of_half(dropped)));
+      if (!may_be_near || !sum_nearly(d, by, buffers.sources, where, width, result)) {
+        result = sum_by_digits<float, kBits>(d, by, buffers.sources, where, most_of_half);
+      }
+      store(result, where);
+    };
+    sum_half(at, [&](auto v) HWY_ATTR { return hn::LowerHalf(half, v); });
+    sum_half(at + n, [&](auto v) HWY_ATTR { return hn::UpperHalf(half, v); });
   }
 #endif
   return at;

@@ -13,6 +13,7 @@
 #include <hwy/highway.h>
 
 #include "tutti/kernels/bfloat16s-inl.h"
+#include "tutti/kernels/kept_sum-inl.h"
 #include "tutti/kernels/reproducible_loops-inl.h"
 #include "tutti/kernels/small_blocks-inl.h"
 #include "tutti/kernels/small_floats-inl.h"
@@ -77,13 +78,18 @@ class SmallSums {
       return reduce_with<Q>(op, buffers_);
     }
     const Room<T, kBits> room(buffers_.sources.size());
+    const bool may_be_kept = room.kLikeFloat32 && buffers_.sources.size() <= kMostKept;
     for (begin_ = 0; begin_ < buffers_.count; begin_ += length_) {
       length_ = std::min(Q::block(), buffers_.count - begin_);
       const bool whole = length_ == Q::block();
       switch (whole ? fit_of(room, buffers_.sources, begin_, length_) : Fit::neither) {
         case Fit::one_float: sum_block<Q>(op, buffers_, begin_); break;
         case Fit::two_floats: sum_block_in_two<Q>(op, buffers_, begin_); break;
-        case Fit::neither: sum_tile(by); break;
+        case Fit::neither:
+          if (!may_be_kept || !whole || !sum_block_kept<Q, kBits>(op, buffers_, begin_)) {
+            sum_tile(by);
+          }
+          break;
       }
     }
   }

@@ -95,6 +95,42 @@ void every_division_gives_the_same_bits(DType dtype, std::size_t count) {
   }
 }
 
+/// Some of the addends as they are, the others in sums.
+Bytes rounded_together(DType dtype, std::size_t count, const std::vector<const std::byte*>& addends, std::size_t whole,
+                       std::size_t sums) {
+  std::vector<Bytes> accumulators(sums, Bytes(count * size_of(accumulator_of(dtype))));
+  std::vector<const std::byte*> of_sums;
+  for (auto& sum : accumulators) {
+    of_sums.push_back(sum.data());
+  }
+  for (std::size_t i = whole; i < addends.size(); ++i) {
+    accumulate(dtype, {&addends[i], 1}, accumulators[i % sums].data(), count);
+  }
+  Bytes out(count * size_of(dtype));
+  Bytes twin(out.size());
+  const std::array outs{out.data(), twin.data()};
+  round_all(dtype, {.addends = std::span(addends).first(whole), .sums = of_sums}, outs, count,
+            {.divisor = addends.size()});
+  EXPECT_EQ(out, twin);
+  return out;
+}
+
+TEST(Reproducible, AddendsAndSumsAreRoundedTogether) {
+  for (const DType dtype : kFloats) {
+    SCOPED_TRACE(std::string(to_string(dtype)));
+    const Inputs inputs(dtype, 8, 1003);
+    const auto mean = inputs.at_once(ReduceOp::reproducible_avg);
+    EXPECT_EQ(rounded_together(dtype, 1003, inputs.pointers(), 8, 0), mean);
+    EXPECT_EQ(rounded_together(dtype, 1003, inputs.pointers(), 8, 1), mean);
+    EXPECT_EQ(rounded_together(dtype, 1003, inputs.pointers(), 5, 1), mean);
+    EXPECT_EQ(rounded_together(dtype, 1003, inputs.pointers(), 3, 2), mean);
+    EXPECT_EQ(rounded_together(dtype, 1003, inputs.pointers(), 0, 3), mean);
+    Bytes nothing(1003 * size_of(dtype), std::byte{1});
+    round_all(dtype, {}, std::array{nothing.data()}, 1003);
+    EXPECT_EQ(nothing, Bytes(nothing.size()));
+  }
+}
+
 TEST(Reproducible, EveryDivisionOfTenThousandInputsGivesTheSameBits) {
   for (const DType dtype : kFloats) {
     every_division_gives_the_same_bits(dtype, 10007);

@@ -17,6 +17,7 @@
 #include <hwy/highway.h>
 
 #include "tutti/kernels/binned-inl.h"
+#include "tutti/kernels/blocks-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tutti::kernels::HWY_NAMESPACE {
@@ -193,6 +194,20 @@ HWY_INLINE hn::Vec<hn::Rebind<float, D>> odd_float(D d, hn::Vec<D> v) {
   // As 1 or -1: the error itself may be too small for a float32.
   const auto error = hn::CopySign(hn::Set(d, 1.0), hn::Sub(v, wide));
   return to_odd(floats, nearest, nearest_float(d, hn::IfThenZeroElse(hn::Eq(v, wide), error)));
+}
+
+/// How many bits the numbers have that are added as T: T's own, or fewer when they are smaller floats that were
+/// widened. Sums of those are rounded to odd, for they are rounded again when they are stored.
+template <class T>
+inline constexpr int kOwnBits = std::numeric_limits<T>::digits;
+
+template <int kBits, class D>
+HWY_INLINE auto as_float(D d, hn::Vec<D> wide) {
+  if constexpr (kBits < kOwnBits<float>) {
+    return odd_float(d, wide);
+  } else {
+    return one_nan(nearest_float(d, wide));
+  }
 }
 
 }  // namespace tutti::kernels::HWY_NAMESPACE

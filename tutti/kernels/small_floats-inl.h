@@ -133,6 +133,13 @@ struct OneByOne {
 
   static HWY_INLINE void encode(Vector& v0, Vector& v1, Vector& v2, Vector& v3) { R::encode(v0, v1, v2, v3); }
 
+  /// Whether two blocks are, encoded.
+  static HWY_INLINE bool same(Vector v0, Vector v1, Vector v2, Vector v3, Vector w0, Vector w1, Vector w2, Vector w3) {
+    const auto differ = hn::Or(hn::Or(hn::Xor(as_words(v0), as_words(w0)), hn::Xor(as_words(v1), as_words(w1))),
+                               hn::Or(hn::Xor(as_words(v2), as_words(w2)), hn::Xor(as_words(v3), as_words(w3))));
+    return hn::AllTrue(Words(), hn::Eq(differ, hn::Zero(Words())));
+  }
+
   static HWY_INLINE void store(Vector v0, Vector v1, Vector v2, Vector v3, Stored* to) {
     const std::size_t n = hn::Lanes(Floats());
     R::write(v0, to);

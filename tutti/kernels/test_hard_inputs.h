@@ -31,7 +31,7 @@ inline int between(std::mt19937& random, int least, int most) {
 }
 
 /// What addends are like.
-enum class Kind { anything, alike, tie, edge, smallest, nearly_subnormal, largest, special, count };
+enum class Kind { anything, alike, tie, faint, edge, smallest, nearly_subnormal, largest, special, count };
 
 /// Of one kind, below 2^top and not much farther down than `spread` bits.
 struct Draw {
@@ -60,6 +60,13 @@ double hard_value(std::mt19937& random, const Draw& draw) {
       const double half = std::ldexp(1.0, draw.spread / 8 - format.bits);
       const double far = std::ldexp(1.0, -format.bits - draw.spread % 8);
       const std::array parts{1.0, half, far, far * (1 + std::ldexp(1.0, 1 - format.bits))};
+      return sign * std::ldexp(parts[random() % parts.size()], draw.top);
+    }
+    case Kind::faint: {  // beside a tie, what a wider type rounds away, and what it rounds away of that
+      const int wide = format.bits < 24 ? 24 : 53;
+      const std::array parts{1.0, std::ldexp(1.0, -format.bits),
+                             std::ldexp(draw.spread % 2 == 0 ? fraction : 1.0, between(random, -1, 1) - wide),
+                             std::ldexp(fraction, between(random, -4, 2) - 2 * wide)};
       return sign * std::ldexp(parts[random() % parts.size()], draw.top);
     }
     case Kind::edge: {  // the lowest of a bin, and those whose last bits are just below what is kept beside it

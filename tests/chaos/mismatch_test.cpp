@@ -29,6 +29,10 @@ Draw differing(Draw drawn, Difference difference, std::mt19937& random, int rank
       break;
     }
     case Difference::dtype:
+      if (drawn.op == Op::round_sums) {  // of floats only
+        drawn.dtype = drawn.dtype == kernels::DType::float64 ? kernels::DType::float32 : kernels::DType::float64;
+        break;
+      }
       drawn.dtype = drawn.dtype == kernels::DType::int32 ? kernels::DType::float32 : kernels::DType::int32;
       break;
     case Difference::reduce:

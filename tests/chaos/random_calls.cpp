@@ -12,7 +12,7 @@ using kernels::DType;
 using kernels::ReduceOp;
 
 constexpr std::array kOps{Op::barrier,        Op::all_reduce, Op::reduce, Op::broadcast, Op::all_gather,
-                          Op::reduce_scatter, Op::all_to_all, Op::gather, Op::scatter};
+                          Op::reduce_scatter, Op::all_to_all, Op::gather, Op::scatter,   Op::round_sums};
 constexpr std::array kTypes{DType::float32, DType::float64, DType::int32, DType::int64, DType::bfloat16, DType::uint8};
 constexpr std::array kReduces{ReduceOp::sum, ReduceOp::min, ReduceOp::max};
 
@@ -60,12 +60,16 @@ bool holds(engine::Block block, DType dtype, int number) {
 
 bool is_rooted(Op op) { return op == Op::reduce || op == Op::broadcast || op == Op::gather || op == Op::scatter; }
 
+/// How many addends a rank has in round_sums.
+std::size_t addends_of(std::size_t rank) { return (rank + 1) % 3; }
+
 std::size_t blocks_in(const Draw& draw, const engine::Engine& engine) {
   const bool root = engine.rank() == draw.root;
   switch (draw.op) {
     case Op::barrier: return 0;
     case Op::broadcast: return root ? 1 : 0;
     case Op::scatter: return root ? static_cast<std::size_t>(engine.ranks()) : 0;
+    case Op::round_sums: return addends_of(to_index(engine.rank()));
     default: return engine::in_per_rank(draw.op) ? static_cast<std::size_t>(engine.ranks()) : 1;
   }
 }
@@ -79,6 +83,17 @@ std::size_t blocks_out(const Draw& draw, const engine::Engine& engine) {
     case Op::gather: return root ? static_cast<std::size_t>(engine.ranks()) : 0;
     default: return engine::out_per_rank(draw.op) ? static_cast<std::size_t>(engine.ranks()) : 1;
   }
+}
+
+/// As the operation can be: sums under way are of floats, and there is one way to add them.
+Draw settled(Draw drawn) {
+  if (drawn.op == Op::round_sums) {
+    drawn.dtype = drawn.dtype == DType::bfloat16 || drawn.dtype == DType::float64 ? drawn.dtype : DType::float32;
+    drawn.reduce = ReduceOp::reproducible_avg;
+  } else if (kernels::is_reproducible(drawn.reduce)) {
+    drawn.reduce = ReduceOp::sum;
+  }
+  return drawn;
 }
 
 }  // namespace
@@ -95,12 +110,12 @@ Buffer::~Buffer() {
 }
 
 Draw draw(std::mt19937& random, int ranks, std::size_t most_bytes) {
-  Draw drawn{.op = kOps[random() % kOps.size()],
-             .dtype = kTypes[random() % kTypes.size()],
-             .reduce = kReduces[random() % kReduces.size()],
-             .root = Rank{0},
-             .count = 0,
-             .symmetric = random() % 2 == 0};
+  auto drawn = settled({.op = kOps[random() % kOps.size()],
+                        .dtype = kTypes[random() % kTypes.size()],
+                        .reduce = kReduces[random() % kReduces.size()],
+                        .root = Rank{0},
+                        .count = 0,
+                        .symmetric = random() % 2 == 0});
   drawn.root = Rank{is_rooted(drawn.op) ? static_cast<std::int32_t>(random() % static_cast<unsigned>(ranks)) : 0};
   // As many small ones as large ones: sizes are drawn by their magnitude.
   const auto most =
@@ -111,20 +126,20 @@ Draw draw(std::mt19937& random, int ranks, std::size_t most_bytes) {
 }
 
 RandomCall::RandomCall(engine::Engine& engine, const Draw& drawn)
-    : draw_(drawn),
-      in_(engine, blocks_in(drawn, engine) * drawn.count * kernels::size_of(drawn.dtype), drawn.symmetric),
-      out_(engine, blocks_out(drawn, engine) * drawn.count * kernels::size_of(drawn.dtype), drawn.symmetric) {
-  const auto bytes = drawn.count * kernels::size_of(drawn.dtype);
-  call_.op = drawn.op;
-  call_.dtype = drawn.dtype;
-  call_.reduce = drawn.reduce;
-  call_.root = drawn.root;
-  for (std::size_t i = 0; i < blocks_in(drawn, engine); ++i) {
+    : draw_(settled(drawn)),
+      in_(engine, blocks_in(draw_, engine) * draw_.count * kernels::size_of(draw_.dtype), draw_.symmetric),
+      out_(engine, blocks_out(draw_, engine) * draw_.count * kernels::size_of(draw_.dtype), draw_.symmetric) {
+  const auto bytes = draw_.count * kernels::size_of(draw_.dtype);
+  call_.op = draw_.op;
+  call_.dtype = draw_.dtype;
+  call_.reduce = draw_.reduce;
+  call_.root = draw_.root;
+  for (std::size_t i = 0; i < blocks_in(draw_, engine); ++i) {
     const auto block = in_.block().subspan(i * bytes, bytes);
-    fill_block(block, drawn.dtype, value(to_index(engine.rank()), i));
+    fill_block(block, draw_.dtype, value(to_index(engine.rank()), i));
     call_.in.push_back(block);
   }
-  for (std::size_t i = 0; i < blocks_out(drawn, engine); ++i) {
+  for (std::size_t i = 0; i < blocks_out(draw_, engine); ++i) {
     call_.out.push_back(out_.block().subspan(i * bytes, bytes));
   }
 }
@@ -143,7 +158,17 @@ int RandomCall::expected(const engine::Engine& engine, std::size_t block) const 
     }
     return result;
   };
+  const auto all_addends = [&] {
+    int sum = 0;
+    for (std::size_t from = 0; from < ranks; ++from) {
+      for (std::size_t i = 0; i < addends_of(from); ++i) {
+        sum += value(from, i);
+      }
+    }
+    return sum;
+  };
   switch (draw_.op) {
+    case Op::round_sums: return all_addends();
     case Op::all_reduce:
     case Op::reduce: return reduced(0);
     case Op::reduce_scatter: return reduced(mine);

@@ -34,6 +34,7 @@ Backend::Backend(std::unique_ptr<engine::Engine> engine, BackendOptions options)
       process_(process_generation()),
       engine_name_(engine->name()),
       shape_(engine->shape().text()),
+      can_round_sums_(engine->can(engine::Op::round_sums).ok()),
       options_(std::move(options)),
       reach_(engine->reach()),
       allocator_(reach_ ? std::make_shared<SymmetricAllocator>(reach_) : nullptr),

@@ -18,6 +18,7 @@
 #include "tutti/comm/callbacks.h"
 #include "tutti/comm/dtype.h"
 #include "tutti/comm/prepare.h"
+#include "tutti/comm/summands.h"
 #include "tutti/comm/symmetric.h"
 #include "tutti/comm/work.h"
 #include "tutti/engine/engine.h"
@@ -63,6 +64,11 @@ class Backend final : public c10d::Backend {
   /// An operation on one tensor, done on this thread, without asking for memory. Throws what went wrong.
   void run_now(engine::Op op, const at::Tensor& tensor, const Reduce& reduce, Rank root, engine::CallSite where);
   void barrier_now(engine::CallSite where);
+
+  /// The summands of all ranks, divided and rounded once, as contiguous floats; `can_round_sums` or not is the same on
+  /// every rank. A result may be one of the addends.
+  WorkPtr round_sums(const at::Tensor& result, const Summands& summands, std::int64_t divisor, bool async);
+  bool can_round_sums() const { return can_round_sums_; }
 
   /// Runs that on the engine itself, on this thread, when nothing else does; throws what went wrong. For who measures
   /// engines, or chooses their plans: all ranks do the same, between the same operations.
@@ -171,6 +177,7 @@ class Backend final : public c10d::Backend {
   const std::uint64_t process_;
   const std::string engine_name_;
   const std::string shape_;
+  const bool can_round_sums_;
   BackendOptions options_;
   std::shared_ptr<engine::Reach> reach_;
   std::shared_ptr<SymmetricAllocator> allocator_;

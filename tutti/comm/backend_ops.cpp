@@ -1,5 +1,7 @@
 // One operation each: from c10d's tensors and options to a call of the engine.
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "tutti/comm/backend.h"
@@ -101,6 +103,32 @@ Backend::WorkPtr Backend::allreduce(Tensors& tensors, const c10d::AllreduceOptio
   prepared.add_in_place(tensor, true, true);
   return submit({c10d::OpType::ALLREDUCE, "tutti:all_reduce", options.timeout, options.asyncOp}, std::move(prepared),
                 tensors);
+}
+
+Backend::WorkPtr Backend::round_sums(const at::Tensor& result, const Summands& summands, std::int64_t divisor,
+                                     bool async) {
+  auto prepared = prepare(Op::round_sums);
+  auto& call = prepared.call;
+  call.reduce = kernels::ReduceOp::reproducible_avg;
+  call.divisor = static_cast<std::size_t>(std::max<std::int64_t>(divisor, 0));
+  call.ends_with_sums = summands.sums.defined();
+  prepared.add_output(result);
+  need(prepared.copy_back.empty(), Op::round_sums, "the result is not contiguous");
+  for (const auto& addend : summands.addends) {
+    check_tensor(addend, prepared.name);
+    need(addend.is_contiguous() && addend.scalar_type() == result.scalar_type(), Op::round_sums,
+         "an addend is not contiguous, or of another type than the result");
+    prepared.add_input(addend);
+  }
+  if (call.ends_with_sums) {
+    check_tensor(summands.sums, prepared.name);
+    need(summands.sums.is_contiguous() && summands.sums.scalar_type() == at::kByte, Op::round_sums,
+         "accumulators are not contiguous bytes");
+    call.in.push_back(bytes_of(summands.sums));
+    prepared.kept.push_back(summands.sums);
+  }
+  return submit({c10d::OpType::ALLREDUCE, "tutti:round_sums", c10d::kUnsetTimeout, async}, std::move(prepared),
+                {result});
 }
 
 Backend::WorkPtr Backend::reduce(Tensors& tensors, const c10d::ReduceOptions& options) {

@@ -181,6 +181,16 @@ Work Group::all_reduce(std::vector<at::Tensor> tensors, Reduce reduce, Site site
   return finish(backend(tensors[0])->allreduce_coalesced(tensors, asked(options)));
 }
 
+bool Group::can_round_sums() const { return state_->ours != nullptr && state_->ours->can_round_sums(); }
+
+Work Group::round_sums(const at::Tensor& result, const Summands& summands, std::int64_t divisor, Site site) const {
+  if (state_->ours == nullptr) {
+    throw Exception({Code::unsupported, "round_sums: another's backend carries this group, and has no such operation"});
+  }
+  const SiteScope scope(site);
+  return finish(state_->ours->round_sums(result, summands, divisor, !blocking_));
+}
+
 Work Group::reduce(const at::Tensor& tensor, Rank root, Reduce reduce, Site site) const {
   if (auto* ours = at_once(tensor)) {
     ours->run_now(engine::Op::reduce, tensor, reduce, root, to_call_site(site));

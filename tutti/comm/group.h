@@ -12,6 +12,7 @@
 #include "tutti/base/rank.h"
 #include "tutti/comm/dtype.h"
 #include "tutti/comm/exception.h"
+#include "tutti/comm/summands.h"
 
 namespace tutti {
 
@@ -91,6 +92,12 @@ class Group {
   Work all_reduce(const at::Tensor& tensor, Reduce reduce = ReduceOp::sum, Site site = Site::current()) const;
   /// Several as one.
   Work all_reduce(std::vector<at::Tensor> tensors, Reduce reduce = ReduceOp::sum, Site site = Site::current()) const;
+  /// Reproducible sums under way on all ranks, divided by the same number and rounded once, into a contiguous tensor
+  /// of floats, which may be one of this rank's addends. Quickest where all of it is symmetric. Only where
+  /// `can_round_sums`: on one host, by an engine of ours.
+  Work round_sums(const at::Tensor& result, const Summands& summands, std::int64_t divisor = 1,
+                  Site site = Site::current()) const;
+  bool can_round_sums() const;
   Work reduce(const at::Tensor& tensor, Rank root, Reduce reduce = ReduceOp::sum, Site site = Site::current()) const;
   Work broadcast(const at::Tensor& tensor, Rank root = Rank{0}, Site site = Site::current()) const;
   /// Outputs may have different sizes, each that of its rank's input.

@@ -78,7 +78,8 @@ bool PreparedCall::overlaps(int rank) const {
       const auto& out = call.out[o];
       const bool meet =
           !in.empty() && !out.empty() && in.data() < out.data() + out.size() && out.data() < in.data() + in.size();
-      const bool own_blocks = (call.in.size() == 1 || i == own) && (call.out.size() == 1 || o == own);
+      const bool own_blocks = call.op == engine::Op::round_sums ||
+                              ((call.in.size() == 1 || i == own) && (call.out.size() == 1 || o == own));
       if (meet && !(own_blocks && in.data() == out.data() && in.size() == out.size())) {
         return true;
       }
@@ -91,9 +92,11 @@ void PreparedCall::separate(int rank) {
   if (!overlaps(rank)) {
     return;
   }
+  constexpr std::size_t kAligned = 64;  // each block, for any type
+  const auto room = [](std::size_t bytes) { return (bytes + kAligned - 1) / kAligned * kAligned; };
   std::size_t total = 0;
   for (const auto& block : call.in) {
-    total += block.size();
+    total += room(block.size());
   }
   auto copy = at::empty({static_cast<int64_t>(total)}, at::kByte);
   auto* to = reinterpret_cast<std::byte*>(copy.mutable_data_ptr());
@@ -101,7 +104,7 @@ void PreparedCall::separate(int rank) {
   for (const auto& block : call.in) {
     std::copy(block.begin(), block.end(), to);
     inputs.push_back({to, block.size()});
-    to += block.size();
+    to += room(block.size());
   }
   call.in = std::move(inputs);
   kept.push_back(std::move(copy));

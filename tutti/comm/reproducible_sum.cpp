@@ -13,6 +13,8 @@
 #include "tutti/comm/dtype.h"
 #include "tutti/comm/exception.h"
 #include "tutti/comm/prepare.h"
+#include "tutti/comm/symmetric.h"
+#include "tutti/engine/call.h"
 #include "tutti/kernels/reproducible.h"
 
 namespace tutti {
@@ -23,7 +25,7 @@ kernels::DType kernel_type(at::ScalarType part) { return value_or_throw(to_dtype
 constexpr auto kMost = static_cast<std::int64_t>(kernels::kMostAddends);
 
 /// As they are. Adding them up at once takes a fraction of the time.
-constexpr std::size_t kMostKept = 8;
+constexpr std::size_t kMostKept = engine::kMostWholeAddends;
 
 /// So many elements more than an addend has are kept, so that parts of as many ranks are equally long.
 constexpr std::int64_t kMostParts = 1024;
@@ -84,6 +86,18 @@ ReproducibleSum::ReproducibleSum(const at::Tensor& like)
   parts_ *= like.is_complex() ? 2 : 1;
 }
 
+ReproducibleSum::ReproducibleSum(const at::Tensor& like, const Group& group) : ReproducibleSum(like) {
+  if (group.can_round_sums()) {
+    group_ = group;
+    grow();  // where results go, if they are not symmetric themselves
+  }
+}
+
+at::Tensor ReproducibleSum::memory(std::int64_t elements, at::ScalarType type) const {
+  const auto options = options_.dtype(type);
+  return group_ ? symmetric_if_any({elements}, options, *group_) : at::empty({elements}, options);
+}
+
 at::Tensor ReproducibleSum::checked(const at::Tensor& tensor) const {
   check_tensor(tensor, "ReproducibleSum");
   if (tensor.sizes() != at::IntArrayRef(sizes_) ||
@@ -103,10 +117,14 @@ std::vector<const std::byte*> ReproducibleSum::kept() const {
   return addends;
 }
 
+void ReproducibleSum::grow() {
+  kept_.push_back(memory(parts_ + kMostParts, part_type_));
+  kept_.back().narrow(0, parts_, kMostParts).zero_();
+}
+
 void ReproducibleSum::keep(const std::byte* addend) {
   if (used_ == kept_.size()) {
-    kept_.push_back(at::empty({parts_ + kMostParts}, options_.dtype(part_type_)));
-    kept_.back().narrow(0, parts_, kMostParts).zero_();
+    grow();
   }
   if (parts_ > 0) {
     std::memcpy(writable_bytes_of(kept_[used_]).data(), addend,
@@ -119,7 +137,7 @@ void ReproducibleSum::add_up_kept() {
   const auto type = kernel_type(part_type_);
   if (!bytes_.defined()) {
     const auto width = static_cast<std::int64_t>(kernels::size_of(kernels::accumulator_of(type)));
-    bytes_ = at::zeros({parts_ * width}, at::kByte);
+    bytes_ = memory(parts_ * width, at::kByte).zero_();
   } else if (!added_up_) {
     bytes_.zero_();
   }
@@ -221,7 +239,8 @@ void ReproducibleSum::round_over(const Group& group, const at::Tensor& result, s
   const auto mine =
       at::tensor({static_cast<std::int64_t>(c10::multiply_integers(sizes_)),
                   static_cast<std::int64_t>(c10::typeMetaToScalarType(options_.dtype())), divisor,
-                  std::int64_t{refused == nullptr}, addends_, added_up_ ? kAddedUp : static_cast<std::int64_t>(used_)},
+                  std::int64_t{refused == nullptr}, addends_, added_up_ ? kAddedUp : static_cast<std::int64_t>(used_),
+                  std::int64_t{is_shared_with(group)}},
                  at::kLong);
   auto all = at::empty({group.size(), mine.numel()}, at::kLong);
   group.blocking().all_gather(all, mine, site).wait();
@@ -235,16 +254,40 @@ void ReproducibleSum::round_over(const Group& group, const at::Tensor& result, s
   const auto to =
       result.is_contiguous() && !result.is_conj() && !result.is_neg() ? result.detach() : at::empty(sizes_, options_);
   const auto cleared = c10::make_scope_exit([this] { clear(); });
-  if (by_accumulators) {
+  if (group.size() > 1 && all.select(1, 6).all().item<bool>()) {
+    round_where_they_lie(group, to, divisor, site);
+  } else if (by_accumulators) {
     add_up_over(group, site).wait();
-  }
-  if (by_accumulators || group.size() == 1) {
+    round_into(to, divisor);
+  } else if (group.size() == 1) {
     round_into(to, divisor);
   } else {
     round_in_parts(group, to, divisor, kept_by_rank, site);
   }
   if (to.data_ptr() != result.data_ptr()) {
     result.detach().copy_(to);
+  }
+}
+
+bool ReproducibleSum::is_shared_with(const Group& group) const {
+  return group_ && group_->process_group() == group.process_group();
+}
+
+/// Into the result, if that is symmetric, too, else in place of the first addend.
+void ReproducibleSum::round_where_they_lie(const Group& group, const at::Tensor& result, std::int64_t divisor,
+                                           Group::Site site) {
+  if (parts_ == 0) {
+    return;
+  }
+  Summands summands{.sums = added_up_ ? bytes_ : at::Tensor()};
+  for (std::size_t i = 0; i < used_; ++i) {
+    summands.addends.push_back(kept_[i].narrow(0, 0, parts_));
+  }
+  const auto parts = (result.is_complex() ? at::view_as_real(result) : result).view({-1});
+  const auto to = is_symmetric(result, group) ? parts : kept_[0].narrow(0, 0, parts_);
+  group.blocking().round_sums(to, summands, divisor, site).wait();
+  if (to.data_ptr() != parts.data_ptr()) {
+    parts.copy_(to);
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -15,13 +16,17 @@ namespace tutti {
 /// of up to eight addends; where there are more, another 16 bytes for each element (float64: 32). Rounded once, at the
 /// end; docs/reproducible.md has the error bound. One thread at a time. After a move, what was moved from is of no use.
 ///
-///   ReproducibleSum sum(gradient);
+///   ReproducibleSum sum(gradient, group);
 ///   for (auto& microbatch : mine) sum.add(gradient_of(microbatch));
 ///   sum.round_over(group, gradient, microbatches_of_all);
 class ReproducibleSum {
  public:
   /// Nothing added yet. Sums have the shape and the type of that tensor: a float, or a complex.
   explicit ReproducibleSum(const at::Tensor& like);
+  /// In memory that the group's ranks share, where there is some left: rounded over that group, sums are read where
+  /// they lie, if all ranks made theirs so. Of groups over several hosts, or of another's backend, it is the same as
+  /// above.
+  ReproducibleSum(const at::Tensor& like, const Group& group);
   ReproducibleSum(const ReproducibleSum&) = delete;
   ReproducibleSum& operator=(const ReproducibleSum&) = delete;
   ReproducibleSum(ReproducibleSum&&) = default;
@@ -42,7 +47,7 @@ class ReproducibleSum {
 
   /// The same in two steps, which may be far apart. This one adds up the sums of all ranks; not to be touched until it
   /// is over. Several times as slow: accumulators travel, which above go only where a rank has more than eight addends
-  /// (or there are more than 1,024 ranks).
+  /// (or there are more than 1,024 ranks), and not in shared memory.
   Work all_reduce(const Group& group, Group::Site site = Group::Site::current());
   /// The sum, divided by that number before it is rounded.
   at::Tensor rounded(std::int64_t divisor = 1);
@@ -57,14 +62,19 @@ class ReproducibleSum {
 
  private:
   at::Tensor checked(const at::Tensor& tensor) const;
+  at::Tensor memory(std::int64_t elements, at::ScalarType type) const;
   std::vector<const std::byte*> kept() const;
   void keep(const std::byte* addend);
   void add_up_kept();
   Work add_up_over(const Group& group, Group::Site site);
   void round_into(const at::Tensor& result, std::int64_t divisor);
+  void grow();
+  bool is_shared_with(const Group& group) const;
+  void round_where_they_lie(const Group& group, const at::Tensor& result, std::int64_t divisor, Group::Site site);
   void round_in_parts(const Group& group, const at::Tensor& result, std::int64_t divisor,
                       const at::Tensor& kept_by_rank, Group::Site site) const;
 
+  std::optional<Group> group_;  // whose ranks share the memory of what follows
   at::TensorOptions options_;
   std::vector<std::int64_t> sizes_;
   at::ScalarType part_type_;  // floats: of a complex number's parts

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tutti/comm/exception.h"
+#include "tutti/comm/symmetric.h"
 #include "tutti/comm/world.h"
 
 namespace tutti {
@@ -64,8 +65,16 @@ TEST(ReproducibleSum, TheDivisionOverRanksDoesNotMatter) {
   }
 }
 
+/// Who keeps addends in memory that the group shares.
+enum class Shared { nobody, all, some };
+
+ReproducibleSum sum_of(const at::Tensor& like, const Group& group, Shared shared) {
+  const bool mine = shared == Shared::all || (shared == Shared::some && group.rank() != Rank{0});
+  return mine ? ReproducibleSum(like, group) : ReproducibleSum(like);
+}
+
 /// Of each rank so many, of which some ranks keep all, and others none.
-void check_over(const std::vector<int>& counts, at::ScalarType type) {
+void check_over(const std::vector<int>& counts, at::ScalarType type, Shared shared) {
   const auto ranks = static_cast<int>(counts.size());
   ReproducibleSum whole(addend(0, type));
   const auto of_rank = [&](int rank, ReproducibleSum& sum) {
@@ -78,7 +87,7 @@ void check_over(const std::vector<int>& counts, at::ScalarType type) {
   }
   const auto expected = whole.rounded(7);
   run_ranks(ranks, [&](Group& group) {
-    ReproducibleSum sum(addend(0, type));
+    auto sum = sum_of(addend(0, type), group, shared);
     for (int again = 0; again < 2; ++again) {  // in the same memory
       of_rank(to_int(group.rank()), sum);
       EXPECT_TRUE(same_bits(sum.rounded_over(group, 7), expected))
@@ -93,7 +102,9 @@ TEST(ReproducibleSum, RoundedOverRanksWhateverEachHas) {
   for (const auto type : {at::kFloat, at::kDouble, at::kBFloat16, at::kHalf, at::kComplexFloat}) {
     for (const auto& counts : std::vector<std::vector<int>>{
              {3}, {9}, {1, 1, 1}, {4, 4}, {2, 0, 3}, {0, 4}, {9, 1}, {0, 17, 2}, {1, 2, 3, 4, 8}}) {
-      check_over(counts, type);
+      for (const auto shared : {Shared::nobody, Shared::all, Shared::some}) {
+        check_over(counts, type, shared);
+      }
     }
   }
 }
@@ -113,6 +124,48 @@ TEST(ReproducibleSum, RoundedIntoWhatIsThere) {
     sum.round_over(group, turned, 3);
     EXPECT_TRUE(same_bits(turned.contiguous(), expected));
     EXPECT_THROW(sum.round_over(group, at::zeros({1000})), Exception);
+    ReproducibleSum shared(mine, group);
+    for (const auto& there : {symmetric_empty({20, 50}, at::kFloat, group), at::empty({20, 50})}) {
+      shared.add(mine);
+      shared.round_over(group, there, 3);
+      EXPECT_TRUE(same_bits(there, expected));
+    }
+  });
+}
+
+TEST(ReproducibleSum, InMemoryOfAGroupThatWasShutDownItIsRefused) {
+  run_ranks(2, [](Group& group) {
+    ReproducibleSum sum(at::ones({7}), group);
+    sum.add(at::ones({7}));
+    EXPECT_TRUE(sum.rounded_over(group).equal(at::full({7}, 2.0)));
+    group.process_group()->shutdown();
+    ReproducibleSum late(at::ones({7}), group);
+    late.add(at::ones({7}));
+    EXPECT_THROW((void)late.rounded_over(group), Exception);
+    EXPECT_TRUE(late.rounded().equal(at::ones({7})));
+  });
+}
+
+TEST(RoundSums, TakesOnlyWhatItCanRead) {
+  run_ranks(2, [](Group& group) {
+    ASSERT_TRUE(group.can_round_sums());
+    const auto result = at::zeros({5});
+    const auto refused = [&](const Summands& summands, const at::Tensor& to) -> std::string {
+      try {
+        group.round_sums(to, summands).wait();
+      } catch (const Exception& error) {
+        return error.what();
+      }
+      return "nothing";
+    };
+    EXPECT_THAT(refused({.addends = {at::ones({4})}}, result), HasSubstr("input 0 has 16 bytes instead of 20"));
+    EXPECT_THAT(refused({.addends = {at::ones({5}, at::kDouble)}}, result), HasSubstr("another type"));
+    EXPECT_THAT(refused({.addends = {at::Tensor()}}, result), HasSubstr("undefined"));
+    EXPECT_THAT(refused({.addends = {at::ones({10}).slice(0, 0, 10, 2)}}, result), HasSubstr("not contiguous"));
+    EXPECT_THAT(refused({.sums = at::zeros({20})}, result), HasSubstr("contiguous bytes"));
+    EXPECT_THAT(refused({}, at::zeros({10}).slice(0, 0, 10, 2)), HasSubstr("not contiguous"));
+    group.round_sums(result, {.addends = {at::full({5}, 2.0), result}}, 2).wait();  // in place of the second
+    EXPECT_TRUE(result.equal(at::full({5}, 2.0)));
   });
 }
 

@@ -66,6 +66,18 @@ at::Tensor symmetric_empty(at::IntArrayRef sizes, const at::TensorOptions& optio
   return symmetric_empty(sizes, options, *group->getBackend(c10::DeviceType::CPU));
 }
 
+at::Tensor symmetric_if_any(at::IntArrayRef sizes, const at::TensorOptions& options,
+                            const c10::intrusive_ptr<c10d::ProcessGroup>& group) {
+  try {
+    return symmetric_empty(sizes, options, group);
+  } catch (const Exception& exception) {
+    if (exception.code() != Code::resource_exhausted) {
+      throw;
+    }
+    return at::empty(sizes, options);
+  }
+}
+
 bool is_symmetric(const at::Tensor& tensor, c10d::Backend& backend) {
   if (!tensor.defined() || !tensor.device().is_cpu() || !tensor.has_storage()) {
     return false;

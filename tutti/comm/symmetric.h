@@ -17,6 +17,10 @@ namespace tutti {
 at::Tensor symmetric_empty(at::IntArrayRef sizes, const at::TensorOptions& options,
                            const c10::intrusive_ptr<c10d::ProcessGroup>& group);
 
+/// The same; where there is no such memory left, ordinary one: slower, and as right.
+at::Tensor symmetric_if_any(at::IntArrayRef sizes, const at::TensorOptions& options,
+                            const c10::intrusive_ptr<c10d::ProcessGroup>& group);
+
 /// Whether collectives of that group take the direct way with this tensor.
 bool is_symmetric(const at::Tensor& tensor, const c10::intrusive_ptr<c10d::ProcessGroup>& group);
 

@@ -6,16 +6,19 @@
 
 #include <fmt/format.h>
 
+#include "tutti/kernels/reproducible.h"
+
 namespace tutti::engine {
 namespace {
 
-/// How many blocks an operation has on each side; -1 stands for one per rank.
+/// How many blocks an operation has on each side.
 struct Shape {
   int in = 0;
   int out = 0;
 };
 
 constexpr int kPerRank = -1;
+constexpr int kAny = -2;
 
 Shape shape_of(Op op, bool root) {
   switch (op) {
@@ -28,11 +31,14 @@ Shape shape_of(Op op, bool root) {
     case Op::all_to_all: return {kPerRank, kPerRank};
     case Op::gather: return {1, root ? kPerRank : 0};
     case Op::scatter: return {root ? kPerRank : 0, 1};
+    case Op::round_sums: return {kAny, 1};
   }
   return {};
 }
 
-bool reduces(Op op) { return op == Op::all_reduce || op == Op::reduce || op == Op::reduce_scatter; }
+bool reduces(Op op) {
+  return op == Op::all_reduce || op == Op::reduce || op == Op::reduce_scatter || op == Op::round_sums;
+}
 
 bool has_root(Op op) { return op == Op::reduce || op == Op::broadcast || op == Op::gather || op == Op::scatter; }
 
@@ -90,6 +96,7 @@ Status check_lengths(const Calls& calls) {
     case Op::all_reduce:
     case Op::reduce:
     case Op::broadcast:
+    case Op::round_sums:
       for (std::size_t rank = 1; rank < calls.size(); ++rank) {
         if (bytes(rank) != bytes(0)) {
           return disagreement(calls, 0, rank);
@@ -130,6 +137,36 @@ bool is_plain(const Call& call, std::size_t bytes) {
   return std::all_of(call.out.begin(), call.out.end(), [&](Block block) { return block.size() == bytes; });
 }
 
+/// Of round_sums, whose blocks are whole.
+Status check_sums(const Call& call) {
+  const auto wrong = [](std::string message) {
+    return Error{Code::invalid_argument, fmt::format("round_sums: {}", message)};
+  };
+  if (call.reduce != kernels::ReduceOp::reproducible_avg || call.dtype > kernels::DType::float8_e5m2) {
+    return wrong(fmt::format("{} of {} was asked for, and only reproducible_avg of floats can be",
+                             to_string(call.reduce), to_string(call.dtype)));
+  }
+  if (call.divisor < 1 || call.divisor > kernels::kMostDivisor) {
+    return wrong(fmt::format("divisor {}; it is between 1 and {}", call.divisor, kernels::kMostDivisor));
+  }
+  if (call.ends_with_sums && call.in.empty()) {
+    return wrong("there are no accumulators, though it says so");
+  }
+  const auto addends = whole_addends(call);
+  if (addends > kMostWholeAddends) {
+    return wrong(fmt::format("{} addends; at most {} are added up as they are", addends, kMostWholeAddends));
+  }
+  const auto bytes = call.out[0].size();
+  const auto elements = kernels::count_of(call.dtype, bytes);
+  for (std::size_t i = 0; i < call.in.size(); ++i) {
+    const auto expected = i < addends ? bytes : elements * kernels::size_of(kernels::accumulator_of(call.dtype));
+    if (call.in[i].size() != expected) {
+      return wrong(fmt::format("input {} has {} bytes instead of {}", i, call.in[i].size(), expected));
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 Status check_call(const Call& call, Rank rank, int ranks) {
@@ -145,7 +182,9 @@ Status check_call(const Call& call, Rank rank, int ranks) {
     }
   }
   const auto shape = shape_of(call.op, rank == call.root);
-  const auto count = [&](int blocks) { return static_cast<std::size_t>(blocks == kPerRank ? ranks : blocks); };
+  const auto count = [&](int blocks) {
+    return blocks == kAny ? call.in.size() : static_cast<std::size_t>(blocks == kPerRank ? ranks : blocks);
+  };
   if (call.in.size() != count(shape.in) || call.out.size() != count(shape.out)) {
     return wrong(fmt::format("{} inputs and {} outputs given; rank {} of {} needs {} and {}", call.in.size(),
                              call.out.size(), to_int(rank), ranks, count(shape.in), count(shape.out)));
@@ -159,7 +198,7 @@ Status check_call(const Call& call, Rank rank, int ranks) {
       call.in[0].size() != call.out[0].size()) {
     return wrong("input and output have different lengths");
   }
-  return {};
+  return call.op == Op::round_sums ? check_sums(call) : Status();
 }
 
 Card make_card(const Call& call) {
@@ -169,11 +208,21 @@ Card make_card(const Call& call) {
   if (call.op == Op::barrier) {
     return card;
   }
-  // The one block: the output where inputs are one per rank, else the input, else (broadcast) the output.
-  const bool out_first = call.op == Op::reduce_scatter || call.op == Op::scatter || call.in.empty();
+  // The one block: the output where inputs are one per rank, or any number, else the input, else (broadcast) the
+  // output.
+  const bool out_first =
+      call.op == Op::reduce_scatter || call.op == Op::scatter || call.op == Op::round_sums || call.in.empty();
   card.bytes = out_first ? call.out[0].size() : call.in[0].size();
-  card.plain = is_plain(call, card.bytes);
+  card.plain = call.op == Op::round_sums || is_plain(call, card.bytes);
   return card;
+}
+
+std::size_t bytes_at_work(const Card& card) {
+  if (card.op != Op::round_sums) {
+    return card.bytes;
+  }
+  const auto elements = kernels::count_of(card.dtype, card.bytes);
+  return kMostWholeAddends * card.bytes + elements * kernels::size_of(kernels::accumulator_of(card.dtype));
 }
 
 std::string describe(const Card& card, std::uint64_t sequence) {

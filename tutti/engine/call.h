@@ -25,10 +25,14 @@ enum class Op : std::uint8_t {
   all_to_all,
   gather,
   scatter,
+  round_sums,
 };
 
 inline constexpr std::string_view kOpNames[] = {"barrier",        "all_reduce", "reduce", "broadcast", "all_gather",
-                                                "reduce_scatter", "all_to_all", "gather", "scatter"};
+                                                "reduce_scatter", "all_to_all", "gather", "scatter",   "round_sums"};
+
+/// So many of a rank's addends are added up as they are.
+inline constexpr std::size_t kMostWholeAddends = 8;
 
 constexpr std::string_view to_string(Op op) { return kOpNames[static_cast<std::size_t>(op)]; }
 
@@ -92,6 +96,11 @@ struct CallSite {
 ///   all_to_all      one per rank         one per rank
 ///   gather          one                  one per rank at the root
 ///   scatter         one per rank at root one
+///   round_sums      up to eight, and     one, as long as each of the eight
+///                   maybe accumulators
+///
+/// `round_sums` is what an all_reduce of reproducible sums under way comes to: the addends of all ranks, of which each
+/// may have another number, and what their accumulators hold, are added, divided, and rounded once.
 ///
 /// An output may be the same bytes as the input that this rank itself contributes to it; otherwise they lie apart.
 struct Call {
@@ -102,6 +111,9 @@ struct Call {
   BlockList<ConstBlock> in = {};
   BlockList<Block> out = {};
   double factor = 1.0;  ///< for premul_sum: what this rank's input is multiplied with
+  /// Of round_sums: whether its last input are accumulators; and by what the sum is divided, the same on every rank.
+  bool ends_with_sums = false;
+  std::size_t divisor = 1;
   CallSite site = {};
 };
 
@@ -114,9 +126,9 @@ struct Card {
   Op op = Op::barrier;
   kernels::DType dtype = kernels::DType::uint8;
   kernels::ReduceOp reduce = kernels::ReduceOp::sum;
-  bool plain = true;  ///< all blocks are equally long, and inputs lie one behind the other
+  bool plain = true;  ///< all blocks are equally long, and inputs lie one behind the other; or it is round_sums
   Rank root{0};
-  std::uint64_t bytes = 0;  ///< of the one block, where there is one; else of each
+  std::uint64_t bytes = 0;  ///< of the one block, where there is one (of round_sums the output); else of each
 
   bool operator==(const Card&) const = default;
 };
@@ -130,10 +142,18 @@ struct CallView {
   Rank rank{-1};               ///< whose it is, where that is not its place in the list
 };
 
+/// How many of the inputs of round_sums are addends.
+inline std::size_t whole_addends(const Call& call) {
+  return call.in.size() - (call.ends_with_sums && !call.in.empty() ? 1 : 0);
+}
+
 /// Whether the call has the blocks that its operation needs at this rank, and the operation exists for the type.
 Status check_call(const Call& call, Rank rank, int ranks);
 
 Card make_card(const Call& call);
+
+/// How many bytes a rank may go through at most, for how long that can take.
+std::size_t bytes_at_work(const Card& card);
 
 /// "all_reduce #17 (sum, float32, 1003 elements)"
 std::string describe(const Card& card, std::uint64_t sequence);

@@ -82,7 +82,7 @@ Status Collectives::run(const Call& call, Deadline deadline) {
   }
   auto status = run_checked(call, deadline);
   if (!status && hub_.is_broken()) {
-    hub_.await_left(make_card(call).bytes);
+    hub_.await_left(bytes_at_work(make_card(call)));
   }
   return status;
 }
@@ -163,6 +163,9 @@ void Collectives::write_notice(const Running& running) {
   if (!running.card().plain) {
     write_table(running);
   }
+  if (call.op == Op::round_sums) {
+    return write_summands(running);
+  }
   choose_way(running);
   if (choice_ != nullptr && choice_->kind == Kind::plan) {
     notice.in_place = Notice::kElsewhere;  // nothing is laid down: it goes over links
@@ -241,7 +244,7 @@ Status Collectives::check_notices(const Running& running) {
     }
   }
   // All cards first: whoever has something to explain meets everybody.
-  return check_marks(running);
+  return mine.op == Op::round_sums ? check_divisors(running) : check_marks(running);
 }
 
 Status Collectives::check_marks(const Running& running) const {
@@ -332,7 +335,8 @@ bool Collectives::all_reachable(const Running& running) const {
     if (notice.in_place >= Notice::kStaged) {
       return false;
     }
-    if (running.card().op == Op::all_reduce && notice.out_place >= Notice::kStaged) {
+    const bool to_all = running.card().op == Op::all_reduce || running.card().op == Op::round_sums;
+    if (to_all && notice.out_place >= Notice::kStaged) {
       return false;
     }
     if (!notice.card.plain && in_per_rank(running.card().op)) {

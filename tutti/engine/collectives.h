@@ -135,6 +135,13 @@ class Collectives {
   void stage(const Running& running, const Round& round) const;
   void collect(const Running& running, const Round& round);
 
+  // round_sums.cpp
+  void write_summands(const Running& running);
+  Status check_divisors(const Running& running) const;
+  Status direct_round_sums(const Running& running);
+  Status staged_round_sums(const Running& running);
+  void lay_sums_down(const Running& running, std::size_t begin, std::size_t length, std::byte* to) const;
+
   /// This rank's own block for that rank, where it is. Of those that have such.
   const std::byte* own_input(const Running& running, Rank taker) const;
   /// To where it ends. What is too much for any cache goes past them: it would be read from memory first otherwise.

@@ -28,6 +28,7 @@ Status Collectives::run_direct(const Running& running) {
     case Op::barrier: return {};
     case Op::all_reduce: done = direct_all_reduce(running); break;
     case Op::reduce: done = direct_reduce(running); break;
+    case Op::round_sums: done = direct_round_sums(running); break;
     case Op::reduce_scatter: done = direct_reduce_scatter(running); break;
     case Op::broadcast:
     case Op::scatter:

@@ -50,7 +50,7 @@ struct alignas(64) Notice {
 
   std::atomic<std::uint64_t> sequence;  ///< written last
   Card card;
-  std::uint64_t in_place;  ///< where peers find the input: a place, or one of the above
+  std::uint64_t in_place;  ///< where peers find the input: a place, or one of the above; of round_sums only whether
   std::uint64_t out_place;
   std::byte inside[kInside];
   std::uint32_t plan;  ///< the mark of what it chose for such calls; 0: nothing
@@ -65,6 +65,10 @@ struct alignas(128) LonelyNotice : Notice {};
 /// What does not fit a notice and is seldom needed.
 struct Particulars {
   double factor;
+  std::uint64_t divisor;
+  std::uint32_t addends;                        ///< of round_sums
+  bool has_sums;                                ///< accumulators behind them
+  std::uint64_t places[kMostWholeAddends + 1];  ///< where peers find these
   std::uint32_t site_length;
   char site[228];
 };

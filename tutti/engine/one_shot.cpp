@@ -64,7 +64,8 @@ void Collectives::take_small(const Running& running) {
   const auto& call = running.call;
   const auto take = [&](Rank from, Block to) { copy_bytes(to.data(), staged_block(running, from, me()), to.size()); };
   switch (call.op) {
-    case Op::barrier: return;
+    case Op::barrier:
+    case Op::round_sums: return;
     case Op::all_reduce:
     case Op::reduce:
     case Op::reduce_scatter: {

@@ -14,7 +14,7 @@ Status Collectives::run_part(const Call& call, const Part& part, Deadline deadli
   hub_.notice(me(), running.sequence()).plan = plan_ = part.mark;
   auto status = run_noticed(running);
   if (!status && hub_.is_broken()) {
-    hub_.await_left(running.card().bytes);
+    hub_.await_left(bytes_at_work(running.card()));
   }
   return status;
 }

@@ -8,7 +8,8 @@ namespace tutti::engine {
 
 std::optional<plan::Op> plan_op(Op op) {
   switch (op) {
-    case Op::barrier: return std::nullopt;
+    case Op::barrier:
+    case Op::round_sums: return std::nullopt;
     case Op::all_reduce: return plan::Op::all_reduce;
     case Op::reduce: return plan::Op::reduce;
     case Op::broadcast: return plan::Op::broadcast;

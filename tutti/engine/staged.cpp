@@ -35,6 +35,9 @@ std::byte* Collectives::slot_piece(const Running& running, const Round& round, R
 
 /// Whether to stream is for one to say, since it decides what lies where.
 Status Collectives::run_staged(const Running& running) {
+  if (running.card().op == Op::round_sums) {
+    return staged_round_sums(running);
+  }
   streams_ = hub_.notice(Rank{0}, running.sequence()).streams;
   const auto began = ticks();
   auto done = running.card().op == Op::all_reduce ? staged_all_reduce(running) : run_rounds(running);
@@ -102,6 +105,7 @@ void Collectives::collect(const Running& running, const Round& round) {
   };
   switch (call.op) {
     case Op::barrier:
+    case Op::round_sums:
     case Op::all_reduce: return;
     case Op::reduce:
     case Op::reduce_scatter: {

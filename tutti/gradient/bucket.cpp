@@ -11,17 +11,19 @@
 
 namespace tutti::gradient {
 
-at::Tensor memory_for(std::int64_t elements, const at::TensorOptions& options, const Group& group) {
-  const bool ours = !group.shape().empty();
-  return ours && options.device().is_cpu() ? symmetric_empty({elements}, options, group).zero_()
-                                           : at::zeros({elements}, options);
-}
+namespace {
+
+bool has_symmetric(const Group& group, c10::Device device) { return !group.shape().empty() && device.is_cpu(); }
+
+}  // namespace
 
 Bucket::Bucket(const BucketLayout& layout, std::span<const NamedTensor> all, const Group& group) {
   const c10::NoGradGuard no_grad;
   const auto options = all[layout.slots.front().parameter].tensor.options().requires_grad(false);
   const auto size = options.dtype().itemsize();
-  memory = memory_for(static_cast<std::int64_t>(layout.bytes / size), options, group);
+  const auto elements = static_cast<std::int64_t>(layout.bytes / size);
+  memory = has_symmetric(group, options.device()) ? symmetric_empty({elements}, options, group).zero_()
+                                                  : at::zeros({elements}, options);
   for (const auto& slot : layout.slots) {
     const auto parameter = all[slot.parameter].tensor;
     const bool dense = parameter.is_non_overlapping_and_dense();
@@ -48,12 +50,8 @@ void Bucket::empty() {
 void Bucket::move(const Group& group) {
   const c10::NoGradGuard no_grad;
   moved = true;
-  auto other = at::Tensor();
-  try {
-    other = memory_for(memory.numel(), memory.options(), group);
-  } catch (const Exception&) {
-    other = at::zeros(memory.sizes(), memory.options());  // no room among what ranks share: slower, and as right
-  }
+  const auto other = has_symmetric(group, memory.device()) ? symmetric_if_any(memory.sizes(), memory.options(), group)
+                                                           : at::empty_like(memory);
   other.copy_(memory);
   memory = other;
   for (auto& view : views) {

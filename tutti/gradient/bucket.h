@@ -55,9 +55,6 @@ struct Bucket {
   std::vector<Place> places_;
 };
 
-/// Zeros, in symmetric memory where the group has some.
-at::Tensor memory_for(std::int64_t elements, const at::TensorOptions& options, const Group& group);
-
 /// What `lay_out` needs to know of tensors.
 std::vector<ParameterSize> sizes_of(std::span<const NamedTensor> tensors);
 

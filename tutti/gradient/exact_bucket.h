@@ -1,13 +1,16 @@
 #pragma once
 
 #include <span>
+#include <vector>
 
 #include "tutti/gradient/bucket.h"
 
 namespace tutti::gradient {
 
 /// A bucket's gradients as sums whose bits depend on the addends alone (docs/reproducible.md): any number of gradients
-/// of each parameter, on any number of ranks, in any order. Four times as large as the bucket. One thread at a time.
+/// of each parameter, on any number of ranks, in any order. Up to eight of each are kept as they are, each in as much
+/// memory as the bucket has. Where there are more they are added to accumulators, four times as large, four at a time;
+/// between hosts, one by one. One thread at a time.
 class ExactBucket {
  public:
   /// Nothing added yet. The bucket has to live as long.
@@ -15,14 +18,13 @@ class ExactBucket {
 
   void add(std::size_t slot, const at::Tensor& gradient);
 
-  /// Adds up what all ranks have.
-  Work all_reduce();
+  /// Adds up what all ranks have, to be divided by the same number and rounded once. What the bucket's memory holds is
+  /// lost. When the Work is over, `finish` puts those that are wanted where they belong.
+  Work round(double divisor);
+  void finish(std::size_t slot, double divisor) const;
 
-  /// Adds what all ranks have of these, too, to sums that are those of all ranks already. Blocks.
-  void add_of_all(std::size_t slot, std::span<const at::Tensor> gradients);
-
-  /// The sum of one parameter's, divided and rounded once, goes where its gradient belongs.
-  void round(std::size_t slot, double divisor) const;
+  /// Once more for one parameter, with these, too, which came when the others had left. Blocks.
+  void round_again(std::size_t slot, std::span<const at::Tensor> gradients, double divisor);
 
   /// Back to nothing.
   void clear();
@@ -36,13 +38,23 @@ class ExactBucket {
     std::size_t count = 0;
   };
   Range range_of(std::size_t slot) const;
-  void accumulate(const at::Tensor& gradient, const at::Tensor& like, std::byte* sums) const;
+  std::byte* kept_at(std::size_t number, std::size_t slot) const;
+  std::byte* sums_at(std::size_t slot) const;
+  void begin_sums();
+  at::Tensor zeros(std::int64_t elements, const at::TensorOptions& options) const;
+  void add_kept(std::size_t slot, std::byte* sums) const;
+  void round_into_view(std::size_t slot, const std::byte* sums, double divisor) const;
 
   const Bucket& bucket_;
   const Group group_;
-  const kernels::DType part_;  // what is added: of complex numbers their parts
-  const std::size_t width_;    // of an accumulator, in bytes
-  at::Tensor sums_;
+  const bool where_they_lie_;        // whether ranks read each other's gradients
+  const kernels::DType part_;        // what is added: of complex numbers their parts
+  const std::size_t width_;          // of an accumulator, in bytes
+  std::vector<at::Tensor> kept_;     // gradients, each where its parameter's lie in the bucket
+  std::vector<std::size_t> counts_;  // by slot, of those
+  std::size_t most_kept_;
+  at::Tensor sums_;        // accumulators
+  bool has_sums_ = false;  // whether what these hold counts
 };
 
 }  // namespace tutti::gradient

@@ -43,6 +43,7 @@ struct Case {
   Backward backward = plain;
   std::size_t bucket_bytes = 100;
   Mean mean = Mean::per_pass;
+  int microbatches = kMicrobatches;
 };
 
 /// Trains on all microbatches in every step, dealt out to the ranks of the group in turn.
@@ -57,9 +58,9 @@ Weights trained(const Group& group, const Case& how, int steps) {
   torch::optim::Adam optimizer(net->parameters(), 0.01);
   for (int step = 0; step < steps; ++step) {
     optimizer.zero_grad(step % 2 == 0);
-    for (int i = to_int(group.rank()); i < kMicrobatches; i += group.size()) {
+    for (int i = to_int(group.rank()); i < how.microbatches; i += group.size()) {
       std::optional<DataParallelBase::Pause> pause;
-      if (i + group.size() < kMicrobatches) {
+      if (i + group.size() < how.microbatches) {
         pause.emplace(model.no_sync());
       }
       how.backward(net, i);
@@ -95,6 +96,11 @@ TEST(Reproducible, InFloat64) {
 
 TEST(Reproducible, GradientsThatComeTwiceAndSometimes) {
   expect_same_bits_everywhere({.backward = checkpointed}, {.backward = checkpointed, .bucket_bytes = 100000}, 10);
+}
+
+TEST(Reproducible, MoreMicrobatchesThanAreKept) {
+  expect_same_bits_everywhere({.backward = checkpointed, .microbatches = 23},
+                              {.backward = checkpointed, .bucket_bytes = 100000, .microbatches = 23}, 5);
 }
 
 TEST(Reproducible, TheUsualSumIsAnother) {

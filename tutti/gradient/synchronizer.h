@@ -36,7 +36,8 @@ namespace tutti::gradient {
 /// buckets that leave only when somebody needs them. One backward at a time; other than that, any thread.
 ///
 /// With Reduction::reproducible every gradient that arrives is an addend of its own. Where each rank has one pass,
-/// buckets are added up by an operation that does not care for the order; where some have more, as accumulators.
+/// buckets are added up by an operation that does not care for the order; where some have more, by one that takes any
+/// number of them.
 ///
 /// Buckets lend their memory to backward, so that large gradients are computed where they will lie and need no copy. A
 /// guess which tensor is a gradient may be wrong, and somebody may hold on to one: then the bucket gets other memory.
@@ -122,8 +123,8 @@ class Synchronizer final : public ArrivalListener,
     bool touched = false;  // since the last synchronization
     at::Tensor kept;       // the gradient that it had before, where this pass gave it none
     at::Tensor late;       // came after its bucket had left
-    // Reproducible: gradients of this pass that are in no sum of accumulators yet, and how many there are since the
-    // last synchronization.
+    // Reproducible: gradients of this pass that are in no ExactBucket yet, and how many there are since the last
+    // synchronization.
     std::vector<at::Tensor> addends = {};
     std::int64_t count = 0;
   };

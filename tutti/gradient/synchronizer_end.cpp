@@ -159,9 +159,7 @@ void Synchronizer::add_late(const Uses& uses) {
       continue;
     }
     if (is_exact()) {
-      auto& sums = sums_of(parameters_[i].bucket);
-      sums.add_of_all(parameters_[i].slot, parameters_[i].addends);
-      sums.round(parameters_[i].slot, divisor_);
+      sums_of(parameters_[i].bucket).round_again(parameters_[i].slot, parameters_[i].addends, divisor_);
       continue;
     }
     auto sum = at::zeros_like(view(i));

@@ -64,7 +64,7 @@ void Synchronizer::launch(std::size_t index) {
   }
   if (is_exact()) {
     bucket.work =
-        as_sums_ ? sums_of(index).all_reduce() : all_reduce(bucket.memory, ReduceOp::reproducible_avg, group_);
+        as_sums_ ? sums_of(index).round(divisor_) : all_reduce(bucket.memory, ReduceOp::reproducible_avg, group_);
     return;
   }
   bucket.work = all_reduce(bucket.memory, reduce_, group_);
@@ -84,7 +84,7 @@ void Synchronizer::finish(std::size_t index, const Uses& uses) {
   for (std::size_t slot = 0; as_sums_ && slot < bucket.numbers.size(); ++slot) {
     const auto use = uses[bucket.numbers[slot]];
     if (use != 0 && (use & kLate) == 0) {
-      sums_of(index).round(slot, divisor_);
+      sums_of(index).finish(slot, divisor_);
     }
   }
   current_.buckets.push_back(bucket.times);

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <ctime>
 #include <numeric>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include "bench/contest.h"
 #include "tutti/base/bytes.h"
 #include "tutti/comm/tuned.h"
 #include "tutti/plan/affordable.h"
@@ -18,127 +20,6 @@ namespace {
 using tutti::plan::Choices;
 using tutti::plan::Tried;
 using tutti::plan::TriedSize;
-
-/// Something that an operation can be run by, and how long that took.
-class Contender {
- public:
-  explicit Contender(std::string by) : choices(std::move(by)) {}
-
-  const std::string choices;
-  std::size_t batch = 1;
-  std::vector<double> samples;  ///< microseconds, each of the slowest rank
-
-  double time() const { return at(0.5); }
-  /// What it takes while nobody disturbs.
-  double calm_time() const { return at(0.25); }
-
- private:
-  double at(double fraction) const {
-    auto sorted = samples;
-    std::sort(sorted.begin(), sorted.end());
-    return percentile(sorted, fraction);
-  }
-};
-
-/// Of those that took turns: turn by turn, since what else a machine does comes and goes.
-double ratio(const Contender& one, const Contender& other) {
-  std::vector<double> ratios;
-  for (std::size_t i = 0; i < std::min(one.samples.size(), other.samples.size()); ++i) {
-    ratios.push_back(one.samples[i] / other.samples[i]);
-  }
-  std::sort(ratios.begin(), ratios.end());
-  return percentile(ratios, 0.5);
-}
-
-/// Times contenders for one operation on one size. All ranks come to the same times, and so to the same decisions.
-class Contest {
- public:
-  Contest(World& world, const tutti::Group& group, std::string op, const CollectiveTrial& trial)
-      : world_(world), group_(group), op_(std::move(op)), trial_(trial) {}
-
-  /// A first look at each, with its result checked.
-  void enter(Contender& contender) {
-    group_.choose(op_, contender.choices);
-    verify(world_, trial_);
-    trial_.touch();
-    time(1);  // plans are built, memory is touched
-    contender.samples = world_.slowest({time(1), time(1), time(1)});
-    constexpr double kBatch = 250;  // microseconds
-    const auto once = std::max(*std::min_element(contender.samples.begin(), contender.samples.end()), 0.1);
-    contender.batch = static_cast<std::size_t>(std::clamp(kBatch / once, 1.0, 1000.0));
-  }
-
-  void sample(Contender& contender, std::size_t count) {
-    group_.choose(op_, contender.choices);
-    time(1);
-    std::vector<double> times(count);
-    for (auto& each : times) {
-      each = time(contender.batch) / static_cast<double>(contender.batch);
-    }
-    times = world_.slowest(std::move(times));
-    contender.samples.insert(contender.samples.end(), times.begin(), times.end());
-  }
-
-  /// Those that are not hopeless.
-  std::vector<Contender*> enter_all(std::vector<Contender>& all, double hopeless) {
-    std::vector<Contender*> left;
-    double best = 1e300;
-    for (auto& each : all) {
-      enter(each);
-      left.push_back(&each);
-      best = std::min(best, each.calm_time());
-    }
-    std::erase_if(left, [&](const Contender* each) { return each->calm_time() > hopeless * best; });
-    for (auto* const each : left) {
-      each->samples.clear();  // one by one they took longer
-    }
-    return left;
-  }
-
-  /// Takes turns until the time is over, and so many rounds, if they take no more than some times that; those that are
-  /// further behind than that drop out on the way.
-  void compete(std::vector<Contender*>& contenders, double seconds, double behind, int rounds) {
-    constexpr int kFewest = 5;       // rounds, before anybody is judged
-    constexpr double kPatience = 4;  // times the seconds
-    const auto begin = Clock::now();
-    for (int round = 1;; ++round) {
-      // To and fro: whoever always came first, or after the same other, would be judged by that.
-      std::reverse(contenders.begin(), contenders.end());
-      for (auto* const each : contenders) {
-        sample(*each, 2);
-      }
-      if (round < kFewest) {
-        continue;
-      }
-      const auto best = (*quickest(contenders))->calm_time();
-      std::erase_if(contenders, [&](const Contender* each) { return each->calm_time() > behind * best; });
-      const auto spent = world_.agree(microseconds_since(begin)) / (seconds * 1e6);
-      if (spent > (round < rounds ? kPatience : 1)) {
-        return;
-      }
-    }
-  }
-
-  static std::vector<Contender*>::iterator quickest(std::vector<Contender*>& contenders) {
-    return std::min_element(contenders.begin(), contenders.end(),
-                            [](const Contender* a, const Contender* b) { return a->time() < b->time(); });
-  }
-
- private:
-  double time(std::size_t iterations) {
-    world_.barrier();
-    const auto start = Clock::now();
-    for (std::size_t i = 0; i < iterations; ++i) {
-      trial_.run();
-    }
-    return microseconds_since(start);
-  }
-
-  World& world_;
-  const tutti::Group& group_;
-  std::string op_;
-  const CollectiveTrial& trial_;
-};
 
 class Tuner {
  public:
@@ -158,15 +39,17 @@ class Tuner {
         show_progress(op, memory, trial.block);
       }
     }
-    grid.choices = tutti::plan::choose(grid.sizes);
-    for (const auto& size : grid.sizes) {
-      check(grid, trials.make(op, bytes_for(op, size.bytes)), size);
-    }
+    choose_and_check(grid, trials);
     group_.choose(op, "own");
     return grid;
   }
 
  private:
+  static std::string chosen_by(const Choices& choices, std::size_t bytes) {
+    const auto* const choice = choices.find(bytes);
+    return choice == nullptr ? "own" : choice->text();
+  }
+
   static constexpr int kSure = 15;  // rounds that tell who is quicker among those that are close
 
   static std::vector<tutti::Rank> everybody(const tutti::Group& group) {
@@ -225,35 +108,75 @@ class Tuner {
     return left;
   }
 
-  /// What was chosen, as it will be used, beside the quickest ones, in turns.
-  void check(Grid& grid, const CollectiveTrial& trial, const TriedSize& size) {
+  /// Chooses, and times what was chosen beside the quickest once more. Where another one is ahead then, that look
+  /// counts, and there is another choice: not for ever, since what is close changes places from look to look.
+  void choose_and_check(Grid& grid, const Trials& trials) {
+    constexpr int kLooks = 4;
+    grid.checks.resize(grid.sizes.size());
+    for (int look = 0; look < kLooks; ++look) {
+      grid.choices = tutti::plan::choose(grid.sizes);
+      bool any = false;
+      for (std::size_t i = 0; i < grid.sizes.size(); ++i) {
+        auto& size = grid.sizes[i];
+        if (grid.checks[i].chosen != chosen_by(grid.choices, size.bytes)) {
+          const auto trial = trials.make(grid.op, bytes_for(grid.op, size.bytes));
+          grid.checks[i] = look_again(grid.op, grid.choices, trial, size);
+          any = true;
+        }
+      }
+      if (!any) {
+        return;
+      }
+    }
+  }
+
+  /// What was chosen, as it will be used, beside the quickest ones, in turns. If one of them is ahead, these times are
+  /// what counts of that size.
+  Check look_again(const std::string& op, const Choices& choices, const CollectiveTrial& trial, TriedSize& size) {
     constexpr std::size_t kBeside = 4;
+    constexpr double kAny = 1e9;  // nobody drops out
     auto others = size.tried;
-    std::sort(others.begin(), others.end(), [](const Tried& a, const Tried& b) { return a.seconds < b.seconds; });
+    std::sort(others.begin(), others.end(), [](const Tried& a, const Tried& b) {
+      return std::pair(!a.to_the_end, a.seconds) < std::pair(!b.to_the_end, b.seconds);
+    });
     others.resize(std::min(others.size(), kBeside));
     std::vector<Contender> all;
-    all.emplace_back(grid.choices.text());
+    all.emplace_back(choices.text());
     for (const auto& other : others) {
       all.emplace_back(tutti::plan::text_of(other.choice));
     }
-    Contest contest(world_, group_, grid.op, trial);
-    constexpr double kAny = 1e9;  // nobody drops out
+    Contest contest(world_, group_, op, trial);
     auto turns = contest.enter_all(all, kAny);
     contest.compete(turns, options_.seconds_per_size, kAny, kSure);
     std::erase(turns, &all[0]);
     const auto* const best = *Contest::quickest(turns);
-    const auto* const chosen = grid.choices.find(size.bytes);
-    const auto chosen_name = chosen == nullptr ? "own" : chosen->text();
-    double behind = 1;
+    Check check{.chosen = chosen_by(choices, size.bytes),
+                .seconds = all[0].time() * 1e-6,
+                .best = best->choices,
+                .best_seconds = best->time() * 1e-6};
     for (const auto* const each : turns) {
-      if (each->choices != chosen_name) {  // nothing is behind itself: those differ by what timing does
-        behind = std::max(behind, ratio(all[0], *each));
+      if (each->choices != check.chosen) {  // nothing is behind itself: those differ by what timing does
+        check.behind = std::max(check.behind, ratio(all[0], *each));
       }
     }
-    grid.behind.push_back(behind);
-    grid.chosen.push_back(all[0].time() * 1e-6);
-    grid.best.push_back(best->time() * 1e-6);
-    grid.best_names.push_back(best->choices);
+    constexpr double kAlike = 1.03;
+    if (check.behind > kAlike) {
+      count_this_look(all, check.chosen, size);
+    }
+    return check;
+  }
+
+  /// Those that took turns just now are who there is to choose from.
+  static void count_this_look(const std::vector<Contender>& all, const std::string& chosen, TriedSize& size) {
+    for (auto& tried : size.tried) {
+      const auto name = tutti::plan::text_of(tried.choice);
+      const auto found =
+          std::find_if(all.begin() + 1, all.end(), [&](const auto& each) { return each.choices == name; });
+      tried.to_the_end = found != all.end() || name == chosen;
+      if (tried.to_the_end) {
+        tried.seconds = all[0].time() * 1e-6 / (name == chosen ? 1 : ratio(all[0], *found));
+      }
+    }
   }
 
   void show_progress(const std::string& op, const std::string& memory, std::size_t bytes) const {
@@ -342,7 +265,11 @@ int keep(const std::vector<Grid>& grids, const TuneOptions& options) {
 
 }  // namespace
 
-double Grid::worst() const { return *std::max_element(behind.begin(), behind.end()); }
+double Grid::worst() const {
+  return std::max_element(checks.begin(), checks.end(),
+                          [](const Check& a, const Check& b) { return a.behind < b.behind; })
+      ->behind;
+}
 
 int tune(const tutti::Group& group, const TuneOptions& options) {
   if (group.shape().empty() || group.size() < 2) {

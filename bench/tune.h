@@ -19,6 +19,15 @@ struct TuneOptions {
   std::string file;  ///< what was found is added to it; empty: to none
 };
 
+/// What was chosen for one size, timed again as programs will use it, beside the quickest.
+struct Check {
+  std::string chosen = {};
+  double seconds = 0;
+  std::string best = {};  ///< of those that took turns with it
+  double best_seconds = 0;
+  double behind = 1;  ///< how much longer than the quickest it takes, turn by turn: 1 is as long
+};
+
 /// What was tried for one operation in one kind of memory, what was chosen, and what that takes when it is used.
 struct Grid {
   std::string op;
@@ -26,10 +35,7 @@ struct Grid {
   std::string shape;  ///< of the group
   std::vector<tutti::plan::TriedSize> sizes = {};
   tutti::plan::Choices choices = {};
-  std::vector<double> behind = {};  ///< how much longer than the quickest that takes, in turns with it: 1 is as long
-  std::vector<double> chosen = {};  ///< seconds by size, measured again
-  std::vector<double> best = {};    ///< of the quickest ones that were measured beside it
-  std::vector<std::string> best_names = {};
+  std::vector<Check> checks = {};  ///< by size
 
   /// How much longer than the quickest what was chosen takes, where that is most.
   double worst() const;

@@ -29,11 +29,6 @@ std::vector<std::string> all_names(const Grid& grid) {
   return names;
 }
 
-std::string chosen_name(const Grid& grid, std::size_t bytes) {
-  const auto* const choice = grid.choices.find(bytes);
-  return choice == nullptr ? "own" : choice->text();
-}
-
 }  // namespace
 
 std::string to_text(const Grid& grid) {
@@ -46,10 +41,11 @@ std::string to_text(const Grid& grid) {
   text += "\n";
   for (const auto& name : all_names(grid)) {
     text += fmt::format("{:<{}}", name, kName);
-    for (const auto& size : grid.sizes) {
+    for (std::size_t i = 0; i < grid.sizes.size(); ++i) {
+      const auto& size = grid.sizes[i];
       const auto found = std::find_if(size.tried.begin(), size.tried.end(),
                                       [&](const Tried& tried) { return tutti::plan::text_of(tried.choice) == name; });
-      const bool chosen = name == chosen_name(grid, size.bytes);
+      const bool chosen = name == grid.checks[i].chosen;
       text += found == size.tried.end()
                   ? fmt::format(" {:>9}", "")
                   : fmt::format(" {:>9}", microseconds_text(found->seconds) + (chosen ? "*" : ""));
@@ -57,8 +53,8 @@ std::string to_text(const Grid& grid) {
     text += "\n";
   }
   text += fmt::format("{:<{}}", "chosen to quickest, in turns", kName);
-  for (std::size_t i = 0; i < grid.sizes.size(); ++i) {
-    text += fmt::format(" {:>9.3f}", grid.behind[i]);
+  for (const auto& check : grid.checks) {
+    text += fmt::format(" {:>9.3f}", check.behind);
   }
   return text + fmt::format("\nchosen: {}\nat most {:.1f} % behind the quickest\n", grid.choices.text(),
                             (grid.worst() - 1) * 100);
@@ -73,13 +69,14 @@ std::string to_json(const std::vector<Grid>& grids) {
       for (const auto& each : grid.sizes[i].tried) {
         tried[tutti::plan::text_of(each.choice)] = each.seconds * 1e6;
       }
+      const auto& check = grid.checks[i];
       sizes.push_back({{"bytes", grid.sizes[i].bytes},
                        {"tried_us", std::move(tried)},
-                       {"chosen", chosen_name(grid, grid.sizes[i].bytes)},
-                       {"chosen_us", grid.chosen[i] * 1e6},
-                       {"best", grid.best_names[i]},
-                       {"best_us", grid.best[i] * 1e6},
-                       {"behind", grid.behind[i]}});
+                       {"chosen", check.chosen},
+                       {"chosen_us", check.seconds * 1e6},
+                       {"best", check.best},
+                       {"best_us", check.best_seconds * 1e6},
+                       {"behind", check.behind}});
     }
     all.push_back({{"op", grid.op},
                    {"memory", grid.memory},

@@ -1,4 +1,5 @@
-// What a reproducible sum of microbatches costs beside a plain one: ranks have as many of the addends each, in turn.
+// What a reproducible sum of microbatches costs beside a plain one: ranks have as many of the addends each, in turn. By
+// hand, and by DataParallel, with backward passes that only hand out the addends.
 //
 //   tutti run -n 2 -- microbatches [--size 25Mi] [--addends 8] [--rounds 21] [--anything]
 //
@@ -56,14 +57,57 @@ std::vector<at::Tensor> make_addends(const Options& options, int count, int rank
   return addends;
 }
 
+/// A loss whose gradient is what it is given.
+class HandOut : public torch::autograd::Function<HandOut> {
+ public:
+  static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& /*weights*/,
+                            const at::Tensor& gradient) {
+    context->saved_data["gradient"] = gradient;
+    return torch::zeros({});
+  }
+  static torch::autograd::tensor_list backward(torch::autograd::AutogradContext* context,
+                                               const torch::autograd::tensor_list& /*outer*/) {
+    return {context->saved_data["gradient"].toTensor().clone(), at::Tensor()};
+  }
+};
+
+/// One tensor of weights.
+struct Weights : torch::nn::Module {
+  explicit Weights(const at::Tensor& like) : tensor(register_parameter("tensor", torch::zeros_like(like))) {}
+  at::Tensor tensor;
+};
+
+/// Steps of a model with as many backward passes as there are addends, of which the last synchronizes.
+class Steps {
+ public:
+  Steps(const tutti::Group& group, const at::Tensor& like, tutti::Reduction reduction)
+      : model_(std::make_shared<Weights>(like), group, {.mean = tutti::Mean::per_pass, .reduction = reduction}) {}
+
+  void take(const std::vector<at::Tensor>& addends) {
+    model_->zero_grad();
+    {
+      const auto pause = model_.no_sync();
+      for (std::size_t i = 0; i + 1 < addends.size(); ++i) {
+        HandOut::apply(model_->tensor, addends[i]).backward();
+      }
+    }
+    HandOut::apply(model_->tensor, addends.back()).backward();
+  }
+
+ private:
+  tutti::DataParallel<Weights> model_;
+};
+
 class Comparison {
  public:
   Comparison(const tutti::Group& group, std::vector<at::Tensor> addends)
       : group_(group),
         addends_(std::move(addends)),
         plain_(tutti::symmetric_empty(addends_[0].sizes(), torch::kFloat, group)),
-        exact_(addends_[0]),
-        result_(torch::empty_like(addends_[0])) {}
+        exact_(addends_[0], group),
+        result_(torch::empty_like(addends_[0])),
+        usual_steps_(group, addends_[0], tutti::Reduction::usual),
+        exact_steps_(group, addends_[0], tutti::Reduction::reproducible) {}
 
   double plain() {
     const auto start = begin();
@@ -86,12 +130,18 @@ class Comparison {
 
   double by_accumulators() {
     const auto start = begin();
-    tutti::ReproducibleSum sum(addends_[0]);
+    tutti::ReproducibleSum sum(addends_[0], group_);
     for (const auto& addend : addends_) {
       sum.add(addend);
     }
     sum.all_reduce(group_).wait();
     result_.copy_(sum.rounded(divisor()));
+    return bench::microseconds_since(start);
+  }
+
+  double steps(tutti::Reduction reduction) {
+    const auto start = begin();
+    (reduction == tutti::Reduction::usual ? usual_steps_ : exact_steps_).take(addends_);
     return bench::microseconds_since(start);
   }
 
@@ -107,6 +157,8 @@ class Comparison {
   at::Tensor plain_;
   tutti::ReproducibleSum exact_;
   at::Tensor result_;
+  Steps usual_steps_;
+  Steps exact_steps_;
 };
 
 void run(const Options& options) {
@@ -120,22 +172,28 @@ void run(const Options& options) {
   std::vector<double> plain;
   std::vector<double> in_one_step;
   std::vector<double> by_accumulators;
+  std::vector<double> usual_steps;
+  std::vector<double> exact_steps;
   for (std::size_t round = 0; round < options.rounds; ++round) {
     plain.push_back(comparison.plain());
     in_one_step.push_back(comparison.in_one_step());
     by_accumulators.push_back(comparison.by_accumulators());
+    usual_steps.push_back(comparison.steps(tutti::Reduction::usual));
+    exact_steps.push_back(comparison.steps(tutti::Reduction::reproducible));
   }
   if (group.rank() == tutti::Rank{0}) {
-    const double before = bench::summarize(plain).median_us;
-    const auto row = [&](const char* what, const std::vector<double>& times) {
+    const auto row = [](const char* what, const std::vector<double>& times, const std::vector<double>& plain_times) {
       const double median = bench::summarize(times).median_us;
-      std::printf("%-32s %9.2f ms %7.2f times\n", what, median / 1000, median / before);
+      std::printf("%-32s %9.2f ms %7.2f times\n", what, median / 1000,
+                  median / bench::summarize(plain_times).median_us);
     };
     std::printf("%d addends of %zu bytes, %s, over %d ranks\n", options.addends, options.bytes,
                 options.anything ? "of anything" : "alike", group.size());
-    row("added up, all_reduce", plain);
-    row("ReproducibleSum::round_over", in_one_step);
-    row("the same in two steps", by_accumulators);
+    row("added up, all_reduce", plain, plain);
+    row("ReproducibleSum::round_over", in_one_step, plain);
+    row("the same in two steps", by_accumulators, plain);
+    row("DataParallel", usual_steps, usual_steps);
+    row("DataParallel, reproducible", exact_steps, usual_steps);
   }
 }
 

@@ -265,6 +265,42 @@ TEST_P(DataParallelTest, WhatARankAccumulatedBeforeItJoinsCounts) {
   }
 }
 
+TEST_P(DataParallelTest, OnePassEachCountsAlsoWhereItWasPaused) {
+  for (const auto& [reduction, paused_ranks] : {std::pair{Reduction::usual, 1},
+                                                {Reduction::usual, 9},
+                                                {Reduction::reproducible, 1},
+                                                {Reduction::reproducible, 9}}) {
+    on_ranks(GetParam(), [reduction = reduction, paused_ranks = paused_ranks](Group& group) {
+      Net net(1);
+      Net reference(1);
+      DataParallel model(net, group,
+                         small_buckets({.mean = Mean::per_pass, .uneven_data = true, .reduction = reduction}));
+      for (int rank = 0; rank < group.size(); ++rank) {
+        (mean_loss(reference->forward(rows_of(Rank{rank}))) / group.size()).backward();
+      }
+      int steps = 0;
+      const auto check = [&] {
+        ++steps;
+        expect_same_gradients(*net, *reference);
+      };
+      const bool pauses = to_int(group.rank()) < paused_ranks;
+      {
+        std::optional<DataParallelBase::Pause> pause;
+        if (pauses) {
+          pause.emplace(model.no_sync());
+        }
+        mean_loss(model->forward(rows_of(group.rank()))).backward();
+      }
+      if (!pauses) {
+        check();
+        net->zero_grad();
+      }
+      model.join(check);
+      EXPECT_EQ(steps, 1);
+    });
+  }
+}
+
 TEST_P(DataParallelTest, SparseGradientsBecomeDense) {
   on_ranks(GetParam(), [](Group& group) {
     const auto make = [] {

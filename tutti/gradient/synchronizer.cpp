@@ -173,7 +173,7 @@ void Synchronizer::begin_pass() {
   pass_ = pauses_ > 0 ? Pass::paused : Pass::synchronizing;
   tell_end_of_backward(weak_from_this());
   if (pass_ == Pass::synchronizing) {
-    begin_synchronizing();
+    begin_synchronizing(1);
   }
 }
 
@@ -183,7 +183,8 @@ double Synchronizer::own_share() const {
   return shares[static_cast<std::size_t>(options_.mean)];
 }
 
-void Synchronizer::begin_synchronizing() {
+/// `own`: how many of this rank's passes are not paused ones, 1 or 0.
+void Synchronizer::begin_synchronizing(std::int32_t own) {
   current_ = {.step = last_ ? last_->step + 1 : 1, .passes = static_cast<std::uint64_t>(passes_)};
   current_.first_ready = Clock::now();
   if (const auto uses = std::exchange(to_learn_, {})) {
@@ -203,8 +204,8 @@ void Synchronizer::begin_synchronizing() {
   for (auto& parameter : parameters_) {
     parameter.arrivals = 0;
   }
-  const bool one_each = agree_on_divisor();
-  as_sums_ = is_exact() && !(one_each && divisor_ == group_.size());
+  const bool none_paused = agree_on_divisor(passes_ > own);
+  as_sums_ = is_exact() && !(none_paused && divisor_ == group_.size());
   if (!all_joined_) {
     buffers_.start(active_.empty() ? Rank{0} : active_.front());
   }
@@ -220,21 +221,21 @@ void Synchronizer::note_set_by_hand() {
 }
 
 /// By what the sum of all ranks' gradients is divided. Where ranks know without asking, nobody asks. Gives whether no
-/// rank has more than one pass.
-bool Synchronizer::agree_on_divisor() {
+/// rank has paused passes.
+bool Synchronizer::agree_on_divisor(bool paused) {
   if (options_.mean == Mean::per_rank && !options_.uneven_data) {
-    return passes_ <= 1;
+    return !paused;
   }
-  auto shares = at::zeros({group_.size() + 1}, at::kDouble);
+  auto shares = at::zeros({group_.size() + 2}, at::kDouble);
   auto* const values = shares.data_ptr<double>();
   values[0] = own_share();
   values[1 + to_index(group_.rank())] = passes_;
+  auto& some_paused = values[1 + group_.size()];
+  some_paused = paused ? 1 : 0;
   group_.blocking().all_reduce(shares).wait();
   divisor_ = values[0];
   std::vector<Rank> active;
-  bool one_each = true;
   for (int rank = 0; rank < group_.size(); ++rank) {
-    one_each = one_each && values[1 + rank] <= 1;
     if (values[1 + rank] != 0) {
       active.push_back(Rank{rank});
     }
@@ -249,7 +250,7 @@ bool Synchronizer::agree_on_divisor() {
   if (!all_joined_) {
     active_ = std::move(active);
   }
-  return one_each;
+  return some_paused == 0;
 }
 
 /// A gradient goes into its bucket; until that is reduced, nobody else has it.
@@ -334,7 +335,7 @@ Rank Synchronizer::join(const std::function<void()>& after_pass) {
       }
       samples_ = passes_ == 0 ? 0 : samples_;
       pass_ = Pass::synchronizing;
-      begin_synchronizing();  // with what paused passes have left, if anything
+      begin_synchronizing(0);  // with what paused passes have left, if anything
       if (all_joined_) {
         pass_ = Pass::none;
         return active_.empty() ? Rank{0} : active_.front();

@@ -136,9 +136,9 @@ class Synchronizer final : public ArrivalListener,
   void add_more(std::size_t index);
   void begin_pass();
   double own_share() const;
-  void begin_synchronizing();
+  void begin_synchronizing(std::int32_t own);
   void end_pass();
-  bool agree_on_divisor();
+  bool agree_on_divisor(bool paused);
   void take_in(std::size_t index, const at::Tensor& incoming = {});
   bool reclaim(std::size_t index, const at::Tensor& incoming);
   void launch_full();

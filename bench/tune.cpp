@@ -109,25 +109,34 @@ class Tuner {
   }
 
   /// Chooses, and times what was chosen beside the quickest once more. Where another one is ahead then, that look
-  /// counts, and there is another choice: not for ever, since what is close changes places from look to look.
+  /// counts, and there is another choice: not for ever, since what is close changes places from look to look. In the
+  /// end it is what was least behind.
   void choose_and_check(Grid& grid, const Trials& trials) {
     constexpr int kLooks = 4;
-    grid.checks.resize(grid.sizes.size());
+    std::vector<Check> last(grid.sizes.size());
+    grid.checks.assign(grid.sizes.size(), Check{.behind = 1e9});
     for (int look = 0; look < kLooks; ++look) {
       grid.choices = tutti::plan::choose(grid.sizes);
       bool any = false;
       for (std::size_t i = 0; i < grid.sizes.size(); ++i) {
         auto& size = grid.sizes[i];
-        if (grid.checks[i].chosen != chosen_by(grid.choices, size.bytes)) {
+        if (last[i].chosen != chosen_by(grid.choices, size.bytes)) {
           const auto trial = trials.make(grid.op, bytes_for(grid.op, size.bytes));
-          grid.checks[i] = look_again(grid.op, grid.choices, trial, size);
+          last[i] = look_again(grid.op, grid.choices, trial, size);
+          grid.checks[i] = last[i].behind < grid.checks[i].behind ? last[i] : grid.checks[i];
           any = true;
         }
       }
       if (!any) {
-        return;
+        break;
       }
     }
+    for (std::size_t i = 0; i < grid.sizes.size(); ++i) {
+      for (auto& tried : grid.sizes[i].tried) {
+        tried.to_the_end = tutti::plan::text_of(tried.choice) == grid.checks[i].chosen;
+      }
+    }
+    grid.choices = tutti::plan::choose(grid.sizes);
   }
 
   /// What was chosen, as it will be used, beside the quickest ones, in turns. If one of them is ahead, these times are

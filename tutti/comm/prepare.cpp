@@ -92,8 +92,9 @@ void PreparedCall::separate(int rank) {
   if (!overlaps(rank)) {
     return;
   }
-  constexpr std::size_t kAligned = 64;  // each block, for any type
-  const auto room = [](std::size_t bytes) { return (bytes + kAligned - 1) / kAligned * kAligned; };
+  // Accumulators may come behind floats. Blocks of one type lie one behind the other: what is plain stays so.
+  const std::size_t aligned = call.op == engine::Op::round_sums ? 16 : 1;
+  const auto room = [aligned](std::size_t bytes) { return (bytes + aligned - 1) / aligned * aligned; };
   std::size_t total = 0;
   for (const auto& block : call.in) {
     total += room(block.size());

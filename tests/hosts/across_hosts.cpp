@@ -8,19 +8,28 @@
 //   long            long messages by every plan, and then sums
 //   many            hundreds of sums that go inside of hosts after they went between them
 //   kill RANK       that rank dies in the middle, and the others' sums end with an error
+//   kill-rounding RANK  the same with sums of microbatches
 //   lost-message RANK  that rank dies, and the others wait for a message from it
 //   late RANK       that rank comes five seconds after a deadline of one
 //   mismatch RANK   that rank's tensor is longer; afterwards all go on
+//   divisor RANK    that rank divides a sum of microbatches by another number; afterwards all go on
 //   choices RANK    those from that rank on have chosen other ways to add up; afterwards all go on
 //   message RANK    that rank gets a shorter message than it expects, while the others add up
 //   no-mpi          there is no MPI to add up with
 //   abort RANK      that rank gives up, while the others wait for it
 //   until-broken    sums without end, until something outside breaks them
+#include <execinfo.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <iterator>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include "tests/hosts/hard_sums.h"
@@ -46,6 +55,35 @@ void say_end(const tutti::World& world, const tutti::Exception& error) {
   say(world, "ended with " + std::string(tutti::to_string(error.code())) + " because of rank " +
                  std::to_string(error.rank() ? tutti::to_int(*error.rank()) : -1) + ": " + error.what());
 }
+
+/// Where a rank crashes is said, in the same file, before it does: some MPIs do by themselves.
+class CrashNotes {
+ public:
+  explicit CrashNotes(const tutti::World& world) {
+    const char* folder = std::getenv("ACROSS_HOSTS_OUT");
+    if (folder == nullptr) {
+      return;
+    }
+    const auto path = std::string(folder) + "/rank-" + std::to_string(tutti::to_int(world.rank()));
+    file_ = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    void* first = nullptr;
+    backtrace(&first, 1);  // loads what it needs
+    std::signal(SIGSEGV, [](int signal) {
+      constexpr std::string_view kWords = "crashed in ";
+      constexpr int kOwn = 2;  // frames of this handler
+      void* frames[kOwn + 8];
+      const int count = backtrace(frames, static_cast<int>(std::size(frames)));
+      if (write(file_, kWords.data(), kWords.size()) > 0) {
+        backtrace_symbols_fd(frames + kOwn, std::max(0, count - kOwn), file_);
+      }
+      std::signal(signal, SIG_DFL);
+      std::raise(signal);
+    });
+  }
+
+ private:
+  static inline int file_ = -1;
+};
 
 template <class Function>
 int expect_failure(const tutti::World& world, Function&& function) {
@@ -216,7 +254,11 @@ int run(const tutti::World& world, const std::string& what, int who) {
   if (what == "lost-message") {
     return lost_message(world, who);
   }
-  if (what == "kill") {
+  if (what == "kill" || what == "kill-rounding") {
+    const std::vector<at::Tensor> addends{torch::ones({1'000'003}), torch::ones({1'000'003})};
+    const auto operation = [&] {
+      what == "kill" ? group.all_reduce(tensor).wait() : group.round_sums(addends[0], {.addends = addends}).wait();
+    };
     return expect_failure(world, [&] {
       auto begun = std::chrono::steady_clock::now();
       try {
@@ -225,7 +267,7 @@ int run(const tutti::World& world, const std::string& what, int who) {
             std::raise(SIGKILL);
           }
           begun = std::chrono::steady_clock::now();
-          group.all_reduce(tensor).wait();
+          operation();
         }
       } catch (const tutti::Exception&) {
         const auto waited = std::chrono::steady_clock::now() - begun;
@@ -247,6 +289,15 @@ int run(const tutti::World& world, const std::string& what, int who) {
     auto mine = torch::ones({me ? 19 : 17});
     if (expect_failure(world, [&] { group.all_reduce(mine).wait(); }) != 0) {
       return 1;
+    }
+    return sums(world);
+  }
+  if (what == "divisor") {
+    for (const std::int64_t count : {17, 1'000'003}) {
+      auto mine = torch::ones({count});
+      if (expect_failure(world, [&] { group.round_sums(mine, {.addends = {mine}}, me ? 5 : 4).wait(); }) != 0) {
+        return 1;
+      }
     }
     return sums(world);
   }
@@ -273,6 +324,7 @@ int run(const tutti::World& world, const std::string& what, int who) {
 int main(int argc, char** argv) {
   try {
     const auto world = tutti::init();
+    const CrashNotes notes(world);
     say(world, "the group is " + world.group().shape());
     return run(world, argc > 1 ? argv[1] : "sums", argc > 2 ? std::atoi(argv[2]) : -1);
   } catch (const std::exception& error) {

@@ -34,19 +34,53 @@ at::Tensor alone(const std::vector<at::Tensor>& addends, std::int64_t divisor = 
   return sum.rounded(divisor);
 }
 
-/// In one step and in two. Some ranks may have nothing to add.
+/// In one step, kept in shared memory or not, and in two. Some ranks may have nothing to add.
 bool divided_is(const at::Tensor& expected, const Group& group, const std::vector<at::Tensor>& addends,
                 std::mt19937& random) {
   ReproducibleSum sum(addends[0]);
   ReproducibleSum once(addends[0]);
+  ReproducibleSum shared(addends[0], group);
   for (const auto& addend : addends) {
     if (Rank{static_cast<int>(random() % static_cast<unsigned>(group.size()))} == group.rank()) {
       sum.add(addend);
       once.add(addend);
+      shared.add(addend);
     }
   }
   sum.all_reduce(group).wait();
-  return same_bits(once.rounded_over(group), expected) && same_bits(sum.rounded(), expected);
+  return same_bits(once.rounded_over(group), expected) && same_bits(shared.rounded_over(group), expected) &&
+         same_bits(sum.rounded(), expected);
+}
+
+/// So long that it goes in several segments, from memory that is not shared.
+bool ordinary_mean_is_right(const Group& group, const std::vector<at::Tensor>& addends, std::mt19937& random) {
+  std::vector<at::Tensor> all;
+  Summands mine;
+  for (const auto& addend : addends) {
+    all.push_back(addend.repeat({kRepeats}));
+    if (Rank{static_cast<int>(random() % static_cast<unsigned>(group.size()))} == group.rank()) {
+      mine.addends.push_back(all.back());
+    }
+  }
+  auto result = at::empty_like(all[0]);
+  group.round_sums(result, mine, 3).wait();
+  return same_bits(result, alone(all, 3));
+}
+
+/// The same from memory that is, of each addend so many: of few, addends travel; of many, ranks keep accumulators.
+bool shared_mean_is_right(const Group& group, const std::vector<at::Tensor>& addends, std::size_t times,
+                          std::mt19937& random) {
+  std::vector<at::Tensor> all;
+  for (const auto& addend : addends) {
+    all.insert(all.end(), times, addend.repeat({kRepeats}));
+  }
+  ReproducibleSum sum(all[0], group);
+  for (const auto& addend : all) {
+    if (Rank{static_cast<int>(random() % static_cast<unsigned>(group.size()))} == group.rank()) {
+      sum.add(addend);
+    }
+  }
+  return same_bits(sum.rounded_over(group, 3), alone(all, 3));
 }
 
 }  // namespace
@@ -61,6 +95,11 @@ std::string wrong_hard_sum(const World& world, unsigned seed) {
     const kernels::hard::Inputs inputs(dtype, kAddends, kCount);
     const auto addends = tensors_of(inputs, type);
     const auto expected = alone(addends);
+    const std::vector<at::Tensor> few(addends.begin(), addends.begin() + 4);
+    if (!ordinary_mean_is_right(group, addends, random) || !shared_mean_is_right(group, few, 1, random) ||
+        !shared_mean_is_right(group, addends, 5, random)) {
+      return "another long mean of " + std::string(kernels::to_string(dtype));
+    }
     // One of each rank: what is left belongs to nobody.
     const std::vector<at::Tensor> one_each(addends.begin(), addends.begin() + group.size());
     const auto sum = alone(one_each);

@@ -94,7 +94,7 @@ class Group {
   Work all_reduce(std::vector<at::Tensor> tensors, Reduce reduce = ReduceOp::sum, Site site = Site::current()) const;
   /// Reproducible sums under way on all ranks, divided by the same number and rounded once, into a contiguous tensor
   /// of floats, which may be one of this rank's addends. Quickest where all of it is symmetric. Only where
-  /// `can_round_sums`: on one host, by an engine of ours.
+  /// `can_round_sums`: where an engine of ours carries the group.
   Work round_sums(const at::Tensor& result, const Summands& summands, std::int64_t divisor = 1,
                   Site site = Site::current()) const;
   bool can_round_sums() const;

@@ -16,6 +16,7 @@
 #include "tutti/comm/symmetric.h"
 #include "tutti/engine/call.h"
 #include "tutti/kernels/reproducible.h"
+#include "tutti/plan/tuner.h"
 
 namespace tutti {
 namespace {
@@ -273,7 +274,7 @@ bool ReproducibleSum::is_shared_with(const Group& group) const {
   return group_ && group_->process_group() == group.process_group();
 }
 
-/// Into the result, if that is symmetric, too, else in place of the first addend.
+/// Into the result, if that is symmetric, too, or comes from other hosts anyway; else in place of the first addend.
 void ReproducibleSum::round_where_they_lie(const Group& group, const at::Tensor& result, std::int64_t divisor,
                                            Group::Site site) {
   if (parts_ == 0) {
@@ -284,7 +285,8 @@ void ReproducibleSum::round_where_they_lie(const Group& group, const at::Tensor&
     summands.addends.push_back(kept_[i].narrow(0, 0, parts_));
   }
   const auto parts = (result.is_complex() ? at::view_as_real(result) : result).view({-1});
-  const auto to = is_symmetric(result, group) ? parts : kept_[0].narrow(0, 0, parts_);
+  const bool spans_hosts = plan::GroupShape::parse(group.shape()).hosts.size() > 1;
+  const auto to = spans_hosts || is_symmetric(result, group) ? parts : kept_[0].narrow(0, 0, parts_);
   group.blocking().round_sums(to, summands, divisor, site).wait();
   if (to.data_ptr() != parts.data_ptr()) {
     parts.copy_(to);

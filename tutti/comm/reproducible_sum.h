@@ -23,9 +23,8 @@ class ReproducibleSum {
  public:
   /// Nothing added yet. Sums have the shape and the type of that tensor: a float, or a complex.
   explicit ReproducibleSum(const at::Tensor& like);
-  /// In memory that the group's ranks share, where there is some left: rounded over that group, sums are read where
-  /// they lie, if all ranks made theirs so. Of groups over several hosts, or of another's backend, it is the same as
-  /// above.
+  /// In memory that the group's ranks on this host share, where there is some left: rounded over that group, sums are
+  /// read where they lie, if all ranks made theirs so. Of another's backend's groups it is the same as above.
   ReproducibleSum(const at::Tensor& like, const Group& group);
   ReproducibleSum(const ReproducibleSum&) = delete;
   ReproducibleSum& operator=(const ReproducibleSum&) = delete;

@@ -225,6 +225,19 @@ std::size_t bytes_at_work(const Card& card) {
   return kMostWholeAddends * card.bytes + elements * kernels::size_of(kernels::accumulator_of(card.dtype));
 }
 
+Error differing_marks(const std::string& doing, Op op, const Marked& first, const Marked& second) {
+  if (op == Op::round_sums) {
+    return {Code::mismatch,
+            fmt::format("{}: rank {} divides by {}, and rank {} by {}", doing, to_int(first.rank), first.mark,
+                        to_int(second.rank), second.mark),
+            second.rank};
+  }
+  return {Code::mismatch,
+          fmt::format("{}: rank {} runs it by another plan than rank {}: choose the same one on all ranks", doing,
+                      to_int(second.rank), to_int(first.rank)),
+          second.rank};
+}
+
 std::string describe(const Card& card, std::uint64_t sequence) {
   std::string text = fmt::format("{} #{}", to_string(card.op), sequence);
   if (card.op == Op::barrier) {

@@ -155,6 +155,18 @@ Card make_card(const Call& call);
 /// How many bytes a rank may go through at most, for how long that can take.
 std::size_t bytes_at_work(const Card& card);
 
+/// What a rank's call has beside its card that others' must have, too: of round_sums the divisor, of any other the mark
+/// of what was chosen to run it by.
+struct Marked {
+  Rank rank{0};
+  std::uint32_t mark = 0;
+};
+
+inline std::uint32_t mark_of_sums(const Call& call) { return static_cast<std::uint32_t>(call.divisor); }
+
+/// What is wrong with calls of the same card whose marks differ. `doing`: what ranks do.
+Error differing_marks(const std::string& doing, Op op, const Marked& first, const Marked& second);
+
 /// "all_reduce #17 (sum, float32, 1003 elements)"
 std::string describe(const Card& card, std::uint64_t sequence);
 

@@ -244,18 +244,16 @@ Status Collectives::check_notices(const Running& running) {
     }
   }
   // All cards first: whoever has something to explain meets everybody.
-  return mine.op == Op::round_sums ? check_divisors(running) : check_marks(running);
+  return check_marks(running);
 }
 
 Status Collectives::check_marks(const Running& running) const {
   const auto first = hub_.notice(Rank{0}, running.sequence()).plan;
   for (std::size_t rank = 1; rank < ranks(); ++rank) {
-    if (hub_.notice(to_rank(rank), running.sequence()).plan != first) {
-      const auto odd = hub_.name_of(to_rank(rank));
-      return Error{Code::mismatch,
-                   fmt::format("{}: rank {} runs it by another plan than rank {}: choose the same one on all ranks",
-                               running.doing.text(), to_int(odd), to_int(hub_.name_of(Rank{0}))),
-                   odd};
+    const auto theirs = hub_.notice(to_rank(rank), running.sequence()).plan;
+    if (theirs != first) {
+      return differing_marks(running.doing.text(), running.card().op, {hub_.name_of(Rank{0}), first},
+                             {hub_.name_of(to_rank(rank)), theirs});
     }
   }
   return {};

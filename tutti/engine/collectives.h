@@ -13,6 +13,7 @@
 #include "tutti/engine/reach.h"
 #include "tutti/engine/ring_links.h"
 #include "tutti/engine/store_trial.h"
+#include "tutti/kernels/reproducible.h"
 
 namespace tutti::engine {
 
@@ -53,16 +54,39 @@ class Collectives {
 
   Status run(const Call& call, Deadline deadline);
 
+  /// What a rank is to have of round_sums instead of the result: of `length` bytes of it from `begin` on what all ranks
+  /// have, as accumulators; or as addends, `addends` of them, those that there are not as zeros. Addends lie by parts
+  /// of so many bytes, so that each part of all of them is one block.
+  struct OnlySums {
+    std::size_t begin = 0;
+    std::size_t length = 0;
+    std::byte* to = nullptr;
+    std::size_t addends = 0;
+    std::size_t part = 0;
+
+    void take(kernels::DType dtype, const kernels::SumParts& summands) const;
+  };
+
   /// The same for a part of an operation of more ranks than these, which is what errors name. `mark`: what ranks
   /// compare beside the call; not 0.
   struct Part {
     const Doing& whole;
     std::uint32_t mark;
+    const OnlySums* only = nullptr;
+    std::uint64_t amount = 0;  ///< of something, for `agree`
   };
   Status run_part(const Call& call, const Part& part, Deadline deadline);
 
-  /// Only compares what ranks call, and the mark. Where blocks may differ in length, tells whether they do: false then.
-  Result<bool> agree(const Card& card, const Part& part, Deadline deadline);
+  struct Agreed {
+    bool even = true;          ///< all blocks are equally long
+    std::uint64_t amount = 0;  ///< of all ranks
+  };
+  /// Only compares what ranks call, and the mark.
+  Result<Agreed> agree(const Card& card, const Part& part, Deadline deadline);
+
+  /// Of round_sums, how many addends this rank has that all can read where they lie; very many, where that is not so, or
+  /// it has accumulators.
+  std::uint64_t addends_in_reach(const Call& call) const;
 
   /// Has an operation run by a plan over links, or in another of the ways above than it would be.
   Status choose(Op op, const OpChoices& choices);
@@ -118,6 +142,7 @@ class Collectives {
 
   // direct.cpp
   Status run_direct(const Running& running);
+  Status move_directly(const Running& running);
   Status direct_all_reduce(const Running& running);
   Status direct_reduce(const Running& running);
   Status direct_reduce_scatter(const Running& running);
@@ -137,10 +162,11 @@ class Collectives {
 
   // round_sums.cpp
   void write_summands(const Running& running);
-  Status check_divisors(const Running& running) const;
   Status direct_round_sums(const Running& running);
   Status staged_round_sums(const Running& running);
   void lay_sums_down(const Running& running, std::size_t begin, std::size_t length, std::byte* to) const;
+  void take_sums(const Running& running, std::size_t begin, std::size_t length,
+                 std::vector<const std::byte*>& sums) const;
 
   /// This rank's own block for that rank, where it is. Of those that have such.
   const std::byte* own_input(const Running& running, Rank taker) const;
@@ -166,6 +192,7 @@ class Collectives {
   bool streams_ = false;
   std::uint32_t plan_ = 0;                // the mark of what was chosen
   const plan::Choice* choice_ = nullptr;  // of that, what this rank would run it by
+  const OnlySums* only_ = nullptr;        // all that this rank is to have
   std::size_t chunk_ = 0;                 // bytes of a slot to be used
   std::uint64_t spent_ = 0;               // ticks on a small one before the notices met, or 0
   // Kept from call to call, so that none has to ask for memory.

@@ -17,41 +17,54 @@ Result<std::byte*> Collectives::peer_input(const Running& running, Rank owner, R
   return reach_.at(owner, hub_.table(owner, running.sequence()).in_places[to_index(taker)], bytes);
 }
 
+namespace {
+
+/// Also where there is no memory left: others would wait until this rank has left.
+struct Leaving {
+  Hub& hub;
+  ~Leaving() { hub.leave(); }
+};
+
+}  // namespace
+
 /// All inputs are in place since the notices were posted; after the last step nobody reads them, or writes, any more.
 Status Collectives::run_direct(const Running& running) {
-  const auto& call = running.call;
   if (!hub_.enter()) {
     return *hub_.broken();
   }
   Status done;
-  switch (call.op) {
-    case Op::barrier: return {};
-    case Op::all_reduce: done = direct_all_reduce(running); break;
-    case Op::reduce: done = direct_reduce(running); break;
-    case Op::round_sums: done = direct_round_sums(running); break;
-    case Op::reduce_scatter: done = direct_reduce_scatter(running); break;
-    case Op::broadcast:
-    case Op::scatter:
-      if (!call.out.empty()) {
-        done = direct_copy(running, call.root, call.out[0]);
-      }
-      break;
-    case Op::all_gather:
-    case Op::gather:
-    case Op::all_to_all:
-      // Each rank begins with another peer, so that not all read the same one at once.
-      for (std::size_t i = 0; i < call.out.size() && done; ++i) {
-        const auto from = (to_index(me()) + i) % ranks();
-        done = direct_copy(running, to_rank(from), call.out[from]);
-      }
-      break;
+  {
+    const Leaving leaving{hub_};
+    done = move_directly(running);
   }
-  hub_.leave();
   if (!done) {
     hub_.fail(done.error());  // others may wait for what this rank cannot do
     return done;
   }
   return hub_.meet(running.doing, running.deadline);
+}
+
+Status Collectives::move_directly(const Running& running) {
+  const auto& call = running.call;
+  switch (call.op) {
+    case Op::barrier: return {};
+    case Op::all_reduce: return direct_all_reduce(running);
+    case Op::reduce: return direct_reduce(running);
+    case Op::round_sums: return direct_round_sums(running);
+    case Op::reduce_scatter: return direct_reduce_scatter(running);
+    case Op::broadcast:
+    case Op::scatter: return call.out.empty() ? Status() : direct_copy(running, call.root, call.out[0]);
+    case Op::all_gather:
+    case Op::gather:
+    case Op::all_to_all: break;
+  }
+  // Each rank begins with another peer, so that not all read the same one at once.
+  Status done;
+  for (std::size_t i = 0; i < call.out.size() && done; ++i) {
+    const auto from = (to_index(me()) + i) % ranks();
+    done = direct_copy(running, to_rank(from), call.out[from]);
+  }
+  return done;
 }
 
 Status Collectives::direct_copy(const Running& running, Rank from, Block to) const {

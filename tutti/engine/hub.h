@@ -53,7 +53,7 @@ struct alignas(64) Notice {
   std::uint64_t in_place;  ///< where peers find the input: a place, or one of the above; of round_sums only whether
   std::uint64_t out_place;
   std::byte inside[kInside];
-  std::uint32_t plan;  ///< the mark of what it chose for such calls; 0: nothing
+  std::uint32_t plan;  ///< the mark of what it chose for such calls; 0: nothing. Of round_sums the divisor
   bool symmetric;      ///< of that, it would take what is for blocks in reach of others
   bool streams;        ///< it would rather use streaming stores; what it laid down already was
 };
@@ -65,7 +65,6 @@ struct alignas(128) LonelyNotice : Notice {};
 /// What does not fit a notice and is seldom needed.
 struct Particulars {
   double factor;
-  std::uint64_t divisor;
   std::uint32_t addends;                        ///< of round_sums
   bool has_sums;                                ///< accumulators behind them
   std::uint64_t places[kMostWholeAddends + 1];  ///< where peers find these

@@ -10,23 +10,26 @@ Status Collectives::run_part(const Call& call, const Part& part, Deadline deadli
     return *hub_.broken();
   }
   const Running running{call, {make_card(call), ++sequence_, call.site, &part.whole}, deadline};
+  only_ = part.only;
   write_notice(running);
   hub_.notice(me(), running.sequence()).plan = plan_ = part.mark;
   auto status = run_noticed(running);
+  only_ = nullptr;
   if (!status && hub_.is_broken()) {
     hub_.await_left(bytes_at_work(running.card()));
   }
   return status;
 }
 
-Result<bool> Collectives::agree(const Card& card, const Part& part, Deadline deadline) {
+Result<Collectives::Agreed> Collectives::agree(const Card& card, const Part& part, Deadline deadline) {
   const auto& whole = part.whole;
   const Call call{.op = card.op, .dtype = card.dtype, .reduce = card.reduce, .root = card.root, .site = whole.site};
   const Running running{call, {card, ++sequence_, whole.site, &whole}, deadline};
   auto& notice = hub_.notice(me(), running.sequence());
   ::new (&notice.card) Card(card);
   notice.streams = false;
-  notice.in_place = notice.out_place = Notice::kElsewhere;
+  notice.in_place = part.amount;  // there is no input
+  notice.out_place = Notice::kElsewhere;
   notice.plan = plan_ = part.mark;
   notice.symmetric = false;
   hub_.post(running.sequence());
@@ -39,12 +42,14 @@ Result<bool> Collectives::agree(const Card& card, const Part& part, Deadline dea
   }
   std::vector<CallView> views;
   bool same = true;
-  bool even = true;
+  Agreed agreed;
   const bool may_differ = in_per_rank(card.op) || out_per_rank(card.op);
   for (std::size_t rank = 0; rank < ranks(); ++rank) {
-    const auto& theirs = hub_.notice(to_rank(rank), running.sequence()).card;
+    const auto& notice_of_rank = hub_.notice(to_rank(rank), running.sequence());
+    const auto& theirs = notice_of_rank.card;
     views.push_back({.card = theirs, .in_bytes = {}, .out_bytes = {}, .rank = hub_.name_of(to_rank(rank))});
-    even = even && theirs.plain && theirs.bytes == card.bytes;
+    agreed.amount += notice_of_rank.in_place;
+    agreed.even = agreed.even && theirs.plain && theirs.bytes == card.bytes;
     same = same && theirs.op == card.op && theirs.dtype == card.dtype && theirs.reduce == card.reduce &&
            theirs.root == card.root && (may_differ || theirs.bytes == card.bytes);
   }
@@ -57,7 +62,7 @@ Result<bool> Collectives::agree(const Card& card, const Part& part, Deadline dea
   if (auto marked = check_marks(running); !marked) {
     return marked.error();
   }
-  return even;
+  return agreed;
 }
 
 }  // namespace tutti::engine

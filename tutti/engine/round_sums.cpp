@@ -1,10 +1,8 @@
 // Reproducible sums under way: addends and accumulators of all ranks, rounded once.
 
 #include <algorithm>
-#include <array>
 #include <cstring>
-
-#include <fmt/format.h>
+#include <vector>
 
 #include "tutti/engine/collectives.h"
 #include "tutti/kernels/reproducible.h"
@@ -16,16 +14,15 @@ std::size_t width_of_sum(kernels::DType dtype) { return kernels::size_of(kernels
 
 }  // namespace
 
-/// What peers have to know of the inputs, of which every rank may have another number. Nothing is chosen for these, and
-/// nothing laid down with the notice.
+/// What peers have to know of the inputs, of which every rank may have another number. Nothing is chosen for these (the
+/// mark is the divisor), and nothing laid down with the notice.
 void Collectives::write_summands(const Running& running) {
   const auto& call = running.call;
   auto& notice = hub_.notice(me(), running.sequence());
   auto& mine = hub_.particulars(me(), running.sequence());
   choice_ = nullptr;
-  notice.plan = plan_ = 0;
+  notice.plan = plan_ = mark_of_sums(call);
   notice.symmetric = false;
-  mine.divisor = call.divisor;
   mine.addends = static_cast<std::uint32_t>(whole_addends(call));
   mine.has_sums = mine.addends < call.in.size();
   bool reachable = true;
@@ -35,21 +32,8 @@ void Collectives::write_summands(const Running& running) {
     reachable = reachable && place.has_value();
   }
   notice.in_place = reachable ? 0 : Notice::kElsewhere;
-  notice.out_place = reach_.place_of(call.out[0].data(), call.out[0].size()).value_or(Notice::kElsewhere);
-}
-
-Status Collectives::check_divisors(const Running& running) const {
-  const auto first = hub_.particulars(Rank{0}, running.sequence()).divisor;
-  for (std::size_t rank = 1; rank < ranks(); ++rank) {
-    const auto theirs = hub_.particulars(to_rank(rank), running.sequence()).divisor;
-    if (theirs != first) {
-      return Error{Code::mismatch,
-                   fmt::format("{}: rank {} divides by {}, and rank {} by {}", running.doing.text(),
-                               to_int(hub_.name_of(Rank{0})), first, to_int(hub_.name_of(to_rank(rank))), theirs),
-                   hub_.name_of(to_rank(rank))};
-    }
-  }
-  return {};
+  const auto out_place = reach_.place_of(call.out[0].data(), call.out[0].size()).value_or(Notice::kElsewhere);
+  notice.out_place = only_ != nullptr ? 0 : out_place;  // else nobody writes there
 }
 
 /// Every rank adds up its slice of all that all ranks have, where it lies, and writes it into all outputs.
@@ -59,7 +43,8 @@ Status Collectives::direct_round_sums(const Running& running) {
   const auto size = kernels::size_of(call.dtype);
   const auto width = width_of_sum(call.dtype);
   const Slices slices(bytes, ranks());
-  const auto begin = slices.begin(to_index(me()));
+  const auto begin = only_ != nullptr ? only_->begin : slices.begin(to_index(me()));
+  const auto length = only_ != nullptr ? only_->length : slices.length(to_index(me()));
   std::vector<const std::byte*> addends;
   std::vector<const std::byte*> sums;
   for (std::size_t rank = 0; rank < ranks(); ++rank) {
@@ -76,24 +61,57 @@ Status Collectives::direct_round_sums(const Running& running) {
         sums.push_back(in.value() + begin / size * width);
       }
     }
-    const auto out = reach_.at(to_rank(rank), hub_.notice(to_rank(rank), running.sequence()).out_place, bytes);
-    if (!out) {
-      return out.error();
+    if (only_ == nullptr) {
+      const auto out = reach_.at(to_rank(rank), hub_.notice(to_rank(rank), running.sequence()).out_place, bytes);
+      if (!out) {
+        return out.error();
+      }
+      outs_[rank] = out.value() + begin;
     }
-    outs_[rank] = out.value() + begin;
   }
-  kernels::round_all(call.dtype, {.addends = addends, .sums = sums}, {outs_.data(), ranks()},
-                     kernels::count_of(call.dtype, slices.length(to_index(me()))), {.divisor = call.divisor});
+  const kernels::SumParts summands{.addends = addends, .sums = sums};
+  if (only_ != nullptr) {
+    only_->take(call.dtype, summands);
+  } else {
+    kernels::round_all(call.dtype, summands, {outs_.data(), ranks()}, kernels::count_of(call.dtype, length),
+                       {.divisor = call.divisor});
+  }
   return {};
+}
+
+std::uint64_t Collectives::addends_in_reach(const Call& call) const {
+  constexpr std::uint64_t kVeryMany = std::uint64_t{1} << 32;
+  const auto in_reach = [this](const ConstBlock& block) {
+    return ranks() == 1 || reach_.place_of(block.data(), block.size()).has_value();
+  };
+  const bool all = !call.ends_with_sums && std::all_of(call.in.begin(), call.in.end(), in_reach);
+  return all ? call.in.size() : kVeryMany;
+}
+
+void Collectives::OnlySums::take(kernels::DType dtype, const kernels::SumParts& summands) const {
+  if (addends == 0) {
+    kernels::add_all(dtype, summands, to, kernels::count_of(dtype, length));
+    return;
+  }
+  require(summands.sums.empty() && summands.addends.size() <= addends, "there is room for these addends");
+  auto* next = to;
+  for (std::size_t at = 0; at < length; at += part) {
+    const auto bytes = std::min(part, length - at);
+    for (const auto* addend : summands.addends) {
+      std::memcpy(next, addend + at, bytes);
+      next += bytes;
+    }
+    const auto missing = (addends - summands.addends.size()) * bytes;
+    std::memset(next, 0, missing);
+    next += missing;
+  }
 }
 
 /// Where some of it is out of peers' reach: every rank lays down accumulators of all that it has, chunk by chunk, and
 /// adds up those of all. The slots take turns as in other operations.
 Status Collectives::staged_round_sums(const Running& running) {
-  const auto& call = running.call;
-  const auto size = kernels::size_of(call.dtype);
-  const auto elements = running.card().bytes / size;
-  const auto chunk = chunk_ / width_of_sum(call.dtype);
+  const auto elements = running.card().bytes / kernels::size_of(running.call.dtype);
+  const auto chunk = chunk_ / width_of_sum(running.call.dtype);
   const auto rounds = (elements + chunk - 1) / chunk;
   const auto slot_of = [&](std::size_t rank, std::size_t k) {
     return hub_.slot(to_rank(rank), static_cast<unsigned>(k % HubLayout::kSlots));
@@ -118,29 +136,46 @@ Status Collectives::staged_round_sums(const Running& running) {
     for (std::size_t rank = 0; rank < ranks(); ++rank) {
       sums[rank] = slot_of(rank, k);
     }
-    auto* const out = call.out[0].data() + k * chunk * size;
-    kernels::round_all(call.dtype, {.sums = sums}, {&out, 1}, length_of(k), {.divisor = call.divisor});
+    take_sums(running, k * chunk, length_of(k), sums);
   }
   return {};
+}
+
+/// What this rank is to have of elements `begin` to `begin + length`, whose accumulators are `sums`.
+void Collectives::take_sums(const Running& running, std::size_t begin, std::size_t length,
+                            std::vector<const std::byte*>& sums) const {
+  const auto& call = running.call;
+  const auto size = kernels::size_of(call.dtype);
+  if (only_ == nullptr) {
+    auto* const out = call.out[0].data() + begin * size;
+    kernels::round_all(call.dtype, {.sums = sums}, {&out, 1}, length, {.divisor = call.divisor});
+    return;
+  }
+  require(only_->addends == 0, "addends are taken from where they lie");
+  const auto width = width_of_sum(call.dtype);
+  const auto first = std::max(begin, only_->begin / size);
+  const auto last = std::min(begin + length, (only_->begin + only_->length) / size);
+  if (first >= last) {
+    return;
+  }
+  for (auto& each : sums) {
+    each += (first - begin) * width;
+  }
+  kernels::add_all(call.dtype, {.sums = sums}, only_->to + (first - only_->begin / size) * width, last - first);
 }
 
 /// Elements `begin` to `begin + length` of all inputs.
 void Collectives::lay_sums_down(const Running& running, std::size_t begin, std::size_t length, std::byte* to) const {
   const auto& call = running.call;
-  const auto width = width_of_sum(call.dtype);
-  std::memset(to, 0, length * width);
   std::vector<const std::byte*> addends;
   for (std::size_t i = 0; i < whole_addends(call); ++i) {
     addends.push_back(call.in[i].data() + begin * kernels::size_of(call.dtype));
   }
-  if (!addends.empty()) {
-    kernels::accumulate(call.dtype, addends, to, length);
+  std::vector<const std::byte*> sums;
+  if (call.ends_with_sums) {
+    sums.push_back(call.in[addends.size()].data() + begin * width_of_sum(call.dtype));
   }
-  if (addends.size() < call.in.size()) {
-    const std::array<const std::byte*, 2> both{to, call.in[addends.size()].data() + begin * width};
-    kernels::reduce({.op = kernels::ReduceOp::sum, .dtype = kernels::accumulator_of(call.dtype)}, both, {&to, 1},
-                    length);
-  }
+  kernels::add_all(call.dtype, {.addends = addends, .sums = sums}, to, length);
 }
 
 }  // namespace tutti::engine

@@ -60,7 +60,6 @@ std::int64_t ExactBucket::most_addends() { return static_cast<std::int64_t>(kern
 ExactBucket::ExactBucket(const Bucket& bucket, const Group& group)
     : bucket_(bucket),
       group_(group),
-      where_they_lie_(group.can_round_sums()),
       part_(value_or_throw(to_dtype(c10::toRealValueType(bucket.memory.scalar_type())))),
       width_(kernels::size_of(kernels::accumulator_of(part_))),
       counts_(bucket.views.size()),
@@ -99,12 +98,6 @@ void ExactBucket::add(std::size_t slot, const at::Tensor& gradient) {
   const c10::NoGradGuard no_grad;
   const auto plain = laid_out(gradient, bucket_.views[slot]);
   const auto bytes = bytes_of(plain);
-  if (!where_they_lie_) {
-    begin_sums();
-    const auto* const from = bytes.data();
-    kernels::accumulate(part_, {&from, 1}, sums_at(slot), range_of(slot).count);
-    return;
-  }
   if (counts_[slot] >= most_kept_) {
     begin_sums();
     add_kept(slot, sums_at(slot));
@@ -130,12 +123,6 @@ void ExactBucket::add_kept(std::size_t slot, std::byte* sums) const {
 }
 
 Work ExactBucket::round(double divisor) {
-  if (!where_they_lie_) {
-    begin_sums();
-    Reduce reduce(ReduceOp::sum);
-    reduce.read_as = kernels::accumulator_of(part_);
-    return group_.all_reduce(sums_, reduce);
-  }
   Summands summands{.addends = {}, .sums = has_sums_ ? sums_ : at::Tensor()};
   const auto most = counts_.empty() ? 0 : *std::max_element(counts_.begin(), counts_.end());
   for (std::size_t number = 0; number < most; ++number) {
@@ -150,32 +137,20 @@ Work ExactBucket::round(double divisor) {
 }
 
 void ExactBucket::finish(std::size_t slot, double divisor) const {
-  if (!where_they_lie_) {
-    round_into_view(slot, sums_at(slot), divisor);
-  } else if (!is_whole_number_to_divide_by(divisor)) {
+  if (!is_whole_number_to_divide_by(divisor)) {
     const c10::NoGradGuard no_grad;
     bucket_.views[slot].div_(divisor);
   }
 }
 
-void ExactBucket::round_into_view(std::size_t slot, const std::byte* sums, double divisor) const {
-  const c10::NoGradGuard no_grad;
-  const auto& view = bucket_.views[slot];
-  auto* const to = static_cast<std::byte*>(view.data_ptr());
-  kernels::round_accumulators(part_, sums, {&to, 1}, range_of(slot).count, {.divisor = whole_part(divisor)});
-  if (!is_whole_number_to_divide_by(divisor)) {
-    view.div_(divisor);
-  }
-}
-
-/// What was kept is still as this rank had it; accumulators that travelled are those of all ranks already.
+/// What was kept is still as this rank had it.
 void ExactBucket::round_again(std::size_t slot, std::span<const at::Tensor> gradients, double divisor) {
   const auto count = range_of(slot).count;
   const auto kind = kernels::accumulator_of(part_);
   const auto all = at::zeros({static_cast<std::int64_t>(count * width_)}, at::kByte);
   auto* const sums = writable_bytes_of(all).data();
   add_kept(slot, sums);
-  if (where_they_lie_ && has_sums_) {
+  if (has_sums_) {
     merge(kind, sums_at(slot), sums, count);
   }
   for (const auto& gradient : gradients) {
@@ -186,10 +161,9 @@ void ExactBucket::round_again(std::size_t slot, std::span<const at::Tensor> grad
   Reduce reduce(ReduceOp::sum);
   reduce.read_as = kind;
   group_.blocking().all_reduce(all, reduce).wait();
-  if (!where_they_lie_ && has_sums_) {
-    merge(kind, sums_at(slot), sums, count);
-  }
-  round_into_view(slot, sums, divisor);
+  auto* const to = static_cast<std::byte*>(bucket_.views[slot].data_ptr());
+  kernels::round_accumulators(part_, sums, {&to, 1}, count, {.divisor = whole_part(divisor)});
+  finish(slot, divisor);
 }
 
 void ExactBucket::clear() {

@@ -9,8 +9,8 @@ namespace tutti::gradient {
 
 /// A bucket's gradients as sums whose bits depend on the addends alone (docs/reproducible.md): any number of gradients
 /// of each parameter, on any number of ranks, in any order. Up to eight of each are kept as they are, each in as much
-/// memory as the bucket has. Where there are more they are added to accumulators, four times as large, four at a time;
-/// between hosts, one by one. One thread at a time.
+/// memory as the bucket has. Where there are more they are added to accumulators, four times as large, four at a time.
+/// One thread at a time.
 class ExactBucket {
  public:
   /// Nothing added yet. The bucket has to live as long.
@@ -43,11 +43,9 @@ class ExactBucket {
   void begin_sums();
   at::Tensor zeros(std::int64_t elements, const at::TensorOptions& options) const;
   void add_kept(std::size_t slot, std::byte* sums) const;
-  void round_into_view(std::size_t slot, const std::byte* sums, double divisor) const;
 
   const Bucket& bucket_;
   const Group group_;
-  const bool where_they_lie_;        // whether ranks read each other's gradients
   const kernels::DType part_;        // what is added: of complex numbers their parts
   const std::size_t width_;          // of an accumulator, in bytes
   std::vector<at::Tensor> kept_;     // gradients, each where its parameter's lie in the bucket

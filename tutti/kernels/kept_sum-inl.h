@@ -22,6 +22,19 @@
 HWY_BEFORE_NAMESPACE();
 namespace tutti::kernels::HWY_NAMESPACE {
 
+/// More addends are seldom decided.
+inline constexpr std::size_t kMostKept = 256;
+
+#if HWY_HAVE_SCALABLE
+
+/// Vectors whose length is not known when this is compiled cannot be members: digits are cut then.
+template <Codec C, int kBits, class Op>
+bool sum_block_kept(const Op& /*op*/, const Buffers& /*buffers*/, std::size_t /*at*/) {
+  return false;
+}
+
+#else
+
 /// The largest magnitudes of a block, as they are stored; whether sums of these cannot overflow. (Infinities and NaNs
 /// are larger.)
 template <class T, int kBits>
@@ -77,9 +90,6 @@ struct KeptSum {
   }
 };
 
-/// More addends are seldom decided.
-inline constexpr std::size_t kMostKept = 256;
-
 /// A block of floats whose exponents are float32's: stored, if it is decided; whether it is.
 template <Codec C, int kBits, class Op>
 HWY_INLINE bool sum_block_kept(const Op& op, const Buffers& buffers, std::size_t at) {
@@ -118,6 +128,8 @@ HWY_INLINE bool sum_block_kept(const Op& op, const Buffers& buffers, std::size_t
   store_block<C>(v0, v1, v2, v3, buffers.outs, at);
   return true;
 }
+
+#endif
 
 }  // namespace tutti::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
 #include "tutti/base/error.h"
@@ -28,6 +29,32 @@ void move_on(std::vector<Pointer>& buffers, std::size_t bytes) {
   }
 }
 
+/// `visit(parts of the tile, where it begins, its length)`
+template <class Visit>
+void for_every_tile(DType dtype, const SumParts& parts, std::size_t count, Visit&& visit) {
+  std::vector<const std::byte*> addends(parts.addends.begin(), parts.addends.end());
+  std::vector<const std::byte*> sums(parts.sums.begin(), parts.sums.end());
+  for (std::size_t at = 0, length = 0; at < count; at += length) {
+    length = std::min(kTile, count - at);
+    visit(SumParts{.addends = addends, .sums = sums}, at, length);
+    move_on(addends, length * size_of(dtype));
+    move_on(sums, length * size_of(accumulator_of(dtype)));
+  }
+}
+
+void add_tile(DType dtype, const SumParts& parts, std::byte* sums, std::size_t length) {
+  const DType kind = accumulator_of(dtype);
+  std::memset(sums, 0, length * size_of(kind));
+  if (!parts.addends.empty()) {
+    accumulate(dtype, parts.addends, sums, length);
+  }
+  if (!parts.sums.empty()) {
+    std::vector<const std::byte*> sources(parts.sums.begin(), parts.sums.end());
+    sources.push_back(sums);
+    merge_accumulators(kind, {.sources = sources, .outs = {&sums, 1}, .count = length});
+  }
+}
+
 }  // namespace
 
 DType accumulator_of(DType dtype) {
@@ -44,32 +71,27 @@ void round_accumulators(DType dtype, const std::byte* sums, std::span<std::byte*
   run(SumTask::round, dtype, options.divisor, {.sources = {&sums, 1}, .outs = outs, .count = count});
 }
 
+void add_all(DType dtype, const SumParts& parts, std::byte* sums, std::size_t count) {
+  for_every_tile(dtype, parts, count, [&](const SumParts& tile, std::size_t at, std::size_t length) {
+    add_tile(dtype, tile, sums + at * size_of(accumulator_of(dtype)), length);
+  });
+}
+
 void round_all(DType dtype, const SumParts& parts, std::span<std::byte* const> outs, std::size_t count,
                RoundOptions options) {
+  require(options.divisor >= 1, "the divisor of a reproducible mean is between 1 and 2^24");
   if (parts.sums.empty() && !parts.addends.empty()) {
     return reduce_reproducibly({.op = ReduceOp::reproducible_avg, .dtype = dtype, .divisor = options.divisor},
                                {.sources = parts.addends, .outs = outs, .count = count});
   }
-  const DType kind = accumulator_of(dtype);
-  std::array<std::uint64_t, kTile * 4> tile{};
-  auto* const all = reinterpret_cast<std::byte*>(tile.data());
-  std::vector<const std::byte*> addends(parts.addends.begin(), parts.addends.end());
-  std::vector<const std::byte*> sums(parts.sums.begin(), parts.sums.end());
+  std::array<std::uint64_t, kTile * 4> sums{};
+  auto* const all = reinterpret_cast<std::byte*>(sums.data());
   std::vector<std::byte*> to(outs.begin(), outs.end());
-  for (std::size_t length = 0; count > 0; count -= length) {
-    length = std::min(kTile, count);
-    tile.fill(0);
-    if (!addends.empty()) {
-      accumulate(dtype, addends, all, length);
-    }
-    sums.push_back(all);
-    merge_accumulators(kind, {.sources = sums, .outs = {&all, 1}, .count = length});
-    sums.pop_back();
+  for_every_tile(dtype, parts, count, [&](const SumParts& tile, std::size_t /*at*/, std::size_t length) {
+    add_tile(dtype, tile, all, length);
     round_accumulators(dtype, all, to, length, options);
-    move_on(addends, length * size_of(dtype));
-    move_on(sums, length * size_of(kind));
     move_on(to, length * size_of(dtype));
-  }
+  });
 }
 
 void reduce_reproducibly(const Reduction& reduction, const Buffers& buffers) {

@@ -54,7 +54,10 @@ struct SumParts {
   std::span<const std::byte* const> sums = {};
 };
 
-/// The same of all of these together; nothing at all is zero. An out may be one of the addends.
+/// sums[i] = all of these together; nothing at all is zero.
+void add_all(DType dtype, const SumParts& parts, std::byte* sums, std::size_t count);
+
+/// The same, rounded. An out may be one of the addends.
 void round_all(DType dtype, const SumParts& parts, std::span<std::byte* const> outs, std::size_t count,
                RoundOptions options = {});
 

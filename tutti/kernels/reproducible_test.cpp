@@ -109,8 +109,12 @@ Bytes rounded_together(DType dtype, std::size_t count, const std::vector<const s
   Bytes out(count * size_of(dtype));
   Bytes twin(out.size());
   const std::array outs{out.data(), twin.data()};
-  round_all(dtype, {.addends = std::span(addends).first(whole), .sums = of_sums}, outs, count,
-            {.divisor = addends.size()});
+  const SumParts parts{.addends = std::span(addends).first(whole), .sums = of_sums};
+  round_all(dtype, parts, outs, count, {.divisor = addends.size()});
+  EXPECT_EQ(out, twin);
+  Bytes all(count * size_of(accumulator_of(dtype)), std::byte{1});
+  add_all(dtype, parts, all.data(), count);
+  round_accumulators(dtype, all.data(), std::array{twin.data()}, count, {.divisor = addends.size()});
   EXPECT_EQ(out, twin);
   return out;
 }

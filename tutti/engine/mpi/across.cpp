@@ -119,16 +119,19 @@ Status Across::run_checked(const Running& running) {
   if (is_small(card, choice)) {
     return sum(running, choice);
   }
-  bool even = true;
+  Collectives::Agreed all;
   const bool even_here = card.plain && (!blocks || !library || library_can);
-  if (auto agreed = agree(running, even_here, even); !agreed) {
+  if (auto agreed = agree(running, even_here, all); !agreed) {
     return agreed;
   }
-  if (!even) {
+  if (!all.even) {
     return run_uneven(running);
   }
   if (card.op == Op::barrier || card.bytes == 0) {
     return {};
+  }
+  if (card.op == Op::round_sums) {
+    return round_sums(running, all.amount);
   }
   if (choice != nullptr && choice->kind == Kind::library) {
     return library_.run(running.call, running.doing, running.deadline);
@@ -146,13 +149,17 @@ Status Across::run_checked(const Running& running) {
   return planned.run(running.call, *way, links_, running.doing, running.deadline);
 }
 
-std::uint32_t Across::mark_of(const Doing& doing, std::uint32_t plan) {
+std::uint32_t Across::own_mark(const Call& call) const {
+  return call.op == Op::round_sums ? mark_of_sums(call) : chosen_.mark(call.op);
+}
+
+std::uint32_t Across::mark_of(const Doing& doing, std::uint32_t mark) {
   std::uint64_t hash = 0;
   const auto& card = doing.card;
   const bool may_differ = in_per_rank(card.op) || out_per_rank(card.op);
   for (const auto value : {static_cast<std::uint64_t>(card.op), static_cast<std::uint64_t>(card.dtype),
                            static_cast<std::uint64_t>(card.reduce), static_cast<std::uint64_t>(card.root),
-                           may_differ ? 0 : card.bytes, doing.sequence, static_cast<std::uint64_t>(plan)}) {
+                           may_differ ? 0 : card.bytes, doing.sequence, static_cast<std::uint64_t>(mark)}) {
     hash = (hash ^ value) * 0xFF51AFD7ED558CCD;
     hash ^= hash >> 32;
   }
@@ -163,14 +170,17 @@ std::uint32_t Across::mark_of(const Doing& doing, std::uint32_t plan) {
 /// with, this comes next for all.
 Error Across::explain_near(const Running& running, const Error& first) {
   constexpr std::uint32_t kNothingChosen = 2;  // what was chosen has odd marks
-  const auto chosen = chosen_.mark(running.card().op);
-  const auto near = near_.agree(running.card(), {.whole = running.doing, .mark = chosen == 0 ? kNothingChosen : chosen},
+  const auto mark = own_mark(running.call);
+  const auto near = near_.agree(running.card(), {.whole = running.doing, .mark = mark == 0 ? kNothingChosen : mark},
                                 running.deadline);
   return near ? first : near.error();
 }
 
-Result<bool> Across::agree_near(const Running& running, const Card& card, std::uint32_t plan) {
-  auto near = near_.agree(card, {.whole = running.doing, .mark = mark_of(running.doing, plan)}, running.deadline);
+Result<Collectives::Agreed> Across::agree_near(const Running& running, const Card& card, std::uint32_t mark) {
+  auto near = near_.agree(
+      card,
+      {.whole = running.doing, .mark = mark_of(running.doing, mark), .amount = near_.addends_in_reach(running.call)},
+      running.deadline);
   if (!near && near.error().code == Code::mismatch) {
     return explain_near(running, near.error());
   }
@@ -178,11 +188,11 @@ Result<bool> Across::agree_near(const Running& running, const Card& card, std::u
 }
 
 /// At home, between hosts, and the result at home again.
-Status Across::agree(const Running& running, bool even_here, bool& even) {
-  const auto plan = chosen_.mark(running.card().op);
+Status Across::agree(const Running& running, bool even_here, Collectives::Agreed& agreed) {
+  const auto mark = own_mark(running.call);
   auto card = running.card();
   card.plain = even_here;
-  const auto near = agree_near(running, card, plan);
+  const auto near = agree_near(running, card, mark);
   Status mine = near ? Status() : Status(near.error());
   if (!near && near.error().code != Code::mismatch) {
     return mine;
@@ -190,10 +200,11 @@ Status Across::agree(const Running& running, bool even_here, bool& even) {
   message_.resize(sizeof(Greeting));
   Greeting greeting{.sequence = running.doing.sequence,
                     .card = card,
-                    .plan = plan,
+                    .mark = mark,
                     .rank = to_int(me()),
-                    .even = near && near.value(),
-                    .in_parts = links_.wants_parts()};
+                    .even = near && near.value().even,
+                    .in_parts = links_.wants_parts(),
+                    .amount = near ? near.value().amount : 0};
   if (exchange_) {
     mine = exchange_->run(greeting, 0, mine, {}, running.doing, running.deadline);
     if (!mine && mine.error().code != Code::mismatch) {
@@ -205,7 +216,7 @@ Status Across::agree(const Running& running, bool even_here, bool& even) {
     return told;
   }
   const auto& verdict = *reinterpret_cast<const Greeting*>(message_.data());
-  even = verdict.even;
+  agreed = {.even = verdict.even, .amount = verdict.amount};
   links_.set_in_parts(verdict.in_parts);
   return {};
 }

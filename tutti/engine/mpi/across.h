@@ -1,6 +1,9 @@
 #pragma once
 
+#include <array>
+#include <map>
 #include <memory>
+#include <tuple>
 #include <vector>
 
 #include "tutti/engine/collectives.h"
@@ -44,8 +47,8 @@ class Across {
 
   // across.cpp: agreeing
   Status run_checked(const Running& running);
-  Status agree(const Running& running, bool even_here, bool& even);
-  Result<bool> agree_near(const Running& running, const Card& card, std::uint32_t plan);
+  Status agree(const Running& running, bool even_here, Collectives::Agreed& agreed);
+  Result<Collectives::Agreed> agree_near(const Running& running, const Card& card, std::uint32_t mark);
   Error explain_near(const Running& running, const Error& first);
   Status tell_verdict(const Running& running, std::size_t bytes, const Status& mine, std::byte* message);
   Status exchange_tables(const Running& running);
@@ -72,9 +75,20 @@ class Across {
   Slicing slicing_of(const plan::Choice* choice) const;
   void begin_between_hosts(const Running& running, const Segments& segments, std::size_t index);
   Status finish_between_hosts(const Running& running, const Segments& segments, std::size_t index);
+  PlanRunner& outer_runner(plan::Op op, plan::Algorithm algorithm, unsigned chunks);
+  void begin_between(const Running& running, Call call, PlanRunner& runner);
+  Status finish_between(Deadline deadline);
   Block slice_of(Block whole, std::size_t index) const;
   void take_input(const Call& call, std::byte* to) const;
   void finish_sum(const Call& call, const std::byte* from, Block to) const;
+
+  // across_rounds.cpp
+  Status round_sums(const Running& running, std::uint64_t addends);
+  Status take_near(const Running& running, const Segments& segments, std::size_t index);
+  Slices parts_of(Block slice) const;
+  void begin_merging(const Running& running, const Segments& segments, std::size_t index);
+  Status finish_merging(const Running& running, const Segments& segments, std::size_t index);
+  void begin_giving(const Running& running, const Segments& segments, std::size_t index);
 
   Rank me() const { return wires_.me; }
   int host() const { return wires_.members[me()].host; }
@@ -82,7 +96,9 @@ class Across {
   std::size_t near_ranks() const { return wires_.members.by_host[static_cast<std::size_t>(host())].size(); }
   bool is_leader() const { return local() == Rank{0}; }
   /// What ranks of a host compare when they do not compare whole cards: enough that no two that differ look alike.
-  static std::uint32_t mark_of(const Doing& doing, std::uint32_t plan);
+  static std::uint32_t mark_of(const Doing& doing, std::uint32_t mark);
+  /// What all ranks must have beside the card (see Marked).
+  std::uint32_t own_mark(const Call& call) const;
   /// A part of a larger operation may take a little longer: whoever waits for another host says first who is missing.
   static Deadline later(Deadline deadline);
 
@@ -97,7 +113,7 @@ class Across {
   Planned chosen_;
   Planned defaults_;
   Planned uneven_;
-  std::map<std::pair<plan::Algorithm, unsigned>, PlanRunner> outer_;  // between hosts, by algorithm and chunks
+  std::map<std::tuple<plan::Op, plan::Algorithm, unsigned>, PlanRunner> outer_;  // between hosts; chunks last
   PlanRunner::Scratch outer_scratch_ = PlanRunner::new_scratch();
   LeaderLinks leader_links_;
   struct {  // what is under way between hosts
@@ -106,6 +122,11 @@ class Across {
     PlanRunner* runner = nullptr;
   } between_;
   Slicing slicing_{};  // of the sum that is being run
+  struct {  // of this rank's slices of sums under way
+    std::size_t addends = 0;                      // of each host, as they are; 0: accumulators
+    std::array<std::vector<std::byte>, 2> own{};  // what this host's ranks have: of one segment, and of the next
+    std::vector<std::byte> others{};              // addends of other hosts, of the part that this one rounds
+  } rounding_;
   Widened widened_;
   std::vector<std::byte> message_;
   std::uint64_t sequence_ = 0;

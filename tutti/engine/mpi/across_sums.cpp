@@ -115,7 +115,7 @@ Status Across::small_sum(const Running& running) {
   if (exchange_) {
     Greeting greeting{.sequence = running.doing.sequence,
                       .card = running.card(),
-                      .plan = chosen_.mark(Op::all_reduce),
+                      .mark = chosen_.mark(Op::all_reduce),
                       .rank = to_int(me())};
     mine = exchange_->run(greeting, bytes, mine, {.op = between(call.reduce), .dtype = call.dtype}, running.doing,
                           running.deadline);
@@ -231,16 +231,33 @@ PlanRunner& Across::runner_between_hosts(std::size_t bytes) {
                          : bytes >= kLong ? plan::Algorithm::ring
                                           : plan::Algorithm::halving_doubling;
   const auto chunks = static_cast<unsigned>(std::clamp<std::size_t>(bytes / kChunk, 1, kMostChunks));
-  const auto found = outer_.find({algorithm, chunks});
+  return outer_runner(plan::Op::all_reduce, algorithm, chunks);
+}
+
+PlanRunner& Across::outer_runner(plan::Op op, plan::Algorithm algorithm, unsigned chunks) {
+  const std::tuple key{op, algorithm, chunks};
+  const auto found = outer_.find(key);
   if (found != outer_.end()) {
     return found->second;
   }
-  const plan::Request request{.op = plan::Op::all_reduce, .algorithm = algorithm, .ranks = hosts, .chunks = chunks};
+  const plan::Request request{.op = op, .algorithm = algorithm, .ranks = wires_.members.hosts(), .chunks = chunks};
   return outer_
-      .emplace(std::piecewise_construct, std::forward_as_tuple(algorithm, chunks),
+      .emplace(std::piecewise_construct, std::forward_as_tuple(key),
                std::forward_as_tuple(plan::shape_of(request).value(), plan::build(request, Rank{host()}).value(),
                                      outer_scratch_))
       .first->second;
+}
+
+void Across::begin_between(const Running& running, Call call, PlanRunner& runner) {
+  between_.call = std::move(call);
+  between_.doing = {.card = make_card(between_.call), .sequence = running.doing.sequence, .whole = &running.doing};
+  between_.runner = &runner;
+  runner.begin(between_.call, leader_links_, between_.doing);
+}
+
+/// Of a rank that has no part in it, nothing.
+Status Across::finish_between(Deadline deadline) {
+  return between_.runner == nullptr ? Status() : between_.runner->finish(deadline);
 }
 
 void Across::begin_between_hosts(const Running& running, const Segments& segments, std::size_t index) {
@@ -249,19 +266,14 @@ void Across::begin_between_hosts(const Running& running, const Segments& segment
   if (slice.empty()) {
     return;
   }
-  between_.call = {.op = Op::all_reduce, .dtype = running.call.dtype, .reduce = between(running.call.reduce)};
-  between_.call.in = {ConstBlock(slice)};
-  between_.call.out = {slice};
-  between_.doing = {.card = make_card(between_.call), .sequence = running.doing.sequence, .whole = &running.doing};
-  between_.runner = &runner_between_hosts(slice.size());
-  between_.runner->begin(between_.call, leader_links_, between_.doing);
+  Call sum{.op = Op::all_reduce, .dtype = running.call.dtype, .reduce = between(running.call.reduce)};
+  sum.in = {ConstBlock(slice)};
+  sum.out = {slice};
+  begin_between(running, std::move(sum), runner_between_hosts(slice.size()));
 }
 
 Status Across::finish_between_hosts(const Running& running, const Segments& segments, std::size_t index) {
-  if (between_.runner == nullptr) {
-    return {};
-  }
-  auto status = between_.runner->finish(running.deadline);
+  auto status = finish_between(running.deadline);
   if (status && running.call.reduce == ReduceOp::avg) {
     const auto slice = slice_of(segment_of(running.call.out[0], segments, index), to_index(local()));
     finish_sum(running.call, slice.data(), slice);

@@ -19,7 +19,7 @@ constexpr std::uint32_t kReceive = 1;
 
 bool Greeting::agrees(const Greeting& other) const {
   const bool may_differ = in_per_rank(card.op) || out_per_rank(card.op);
-  return sequence == other.sequence && plan == other.plan && card.op == other.card.op &&
+  return sequence == other.sequence && mark == other.mark && card.op == other.card.op &&
          card.dtype == other.card.dtype && card.reduce == other.card.reduce && card.root == other.card.root &&
          (may_differ || card.bytes == other.card.bytes);
 }
@@ -72,12 +72,10 @@ Status HostExchange::talk(int host, Way way, const Doing& doing, Deadline deadli
 
 Error HostExchange::explain(const Greeting& first, const Greeting& second) const {
   auto compared = second;
-  compared.plan = first.plan;
+  compared.mark = first.mark;
   if (compared.sequence == first.sequence && compared.agrees(first)) {
-    return {Code::mismatch,
-            fmt::format("{}: rank {} runs it by another plan than rank {}: choose the same one on all ranks",
-                        describe(first.card, first.sequence), second.rank, first.rank),
-            Rank{second.rank}};
+    return differing_marks(describe(first.card, first.sequence), first.card.op, {Rank{first.rank}, first.mark},
+                           {Rank{second.rank}, second.mark});
   }
   return {Code::mismatch,
           fmt::format("ranks call different things: rank {} calls {}, rank {} calls {}", first.rank,
@@ -108,6 +106,7 @@ void HostExchange::merge(int host, const kernels::Reduction& reduction) {
   }
   mine.even = even;
   mine.in_parts = mine.in_parts || theirs.in_parts;
+  mine.amount = std::max(mine.amount, theirs.amount);
   if (mine.bytes != 0) {
     const std::byte* const other = theirs_.data() + sizeof(Greeting);
     const std::array<const std::byte*, 2> sources{first ? data() : other, first ? other : data()};

@@ -13,12 +13,13 @@ namespace tutti::engine::mpi {
 struct alignas(16) Greeting {
   std::uint64_t sequence = 0;
   Card card;
-  std::uint32_t plan = 0;  ///< the mark of the plan by which it will be run
+  std::uint32_t mark = 0;  ///< the call's mark (see Marked)
   std::int32_t rank = 0;   ///< one whose card it is
   bool even = true;        ///< all blocks are equally long
   bool in_parts = false;   ///< long messages are to go so
   bool failed = false;     ///< ranks differ; what comes behind is a packed error and no data
   std::uint32_t bytes = 0;
+  std::uint64_t amount = 0;  ///< of what its ranks have (addends of round_sums), of the host that has most
 
   bool agrees(const Greeting& other) const;
 };

@@ -43,10 +43,7 @@ class MpiEngine final : public Engine {
   std::string_view name() const override { return "mpi"; }
   Rank rank() const override { return wires_.me; }
   int ranks() const override { return members_.ranks(); }
-  Status can(Op op) const override {
-    return op == Op::round_sums ? Status(Error{Code::unsupported, "sums under way are rounded on one host only"})
-                                : Status();
-  }
+  Status can(Op) const override { return {}; }
   /// Of this host's ranks: what is allocated there is quicker to add up.
   std::shared_ptr<Reach> reach() const override { return near_->reach(); }
 
@@ -56,9 +53,6 @@ class MpiEngine final : public Engine {
     }
     if (auto good = check_call(call, rank(), ranks()); !good) {
       return good;
-    }
-    if (auto possible = can(call.op); !possible) {
-      return possible;
     }
     const mpi::Library::UnderWay under_way(*wires_.library);
     auto status = across_.run(call, deadline);

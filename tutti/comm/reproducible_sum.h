@@ -45,8 +45,8 @@ class ReproducibleSum {
   at::Tensor rounded_over(const Group& group, std::int64_t divisor = 1, Group::Site site = Group::Site::current());
 
   /// The same in two steps, which may be far apart. This one adds up the sums of all ranks; not to be touched until it
-  /// is over. Several times as slow: accumulators travel, which above go only where a rank has more than eight addends
-  /// (or there are more than 1,024 ranks), and not in shared memory.
+  /// is over. Several times as slow: accumulators travel, which above go only where there are many addends, or where
+  /// ranks do not share the memory of theirs (docs/reproducible.md).
   Work all_reduce(const Group& group, Group::Site site = Group::Site::current());
   /// The sum, divided by that number before it is rounded.
   at::Tensor rounded(std::int64_t divisor = 1);

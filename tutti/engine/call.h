@@ -156,7 +156,7 @@ Card make_card(const Call& call);
 std::size_t bytes_at_work(const Card& card);
 
 /// What a rank's call has beside its card that others' must have, too: of round_sums the divisor, of any other the mark
-/// of what was chosen to run it by.
+/// of what was chosen to run it by (0: nothing was).
 struct Marked {
   Rank rank{0};
   std::uint32_t mark = 0;

@@ -84,8 +84,8 @@ class Collectives {
   /// Only compares what ranks call, and the mark.
   Result<Agreed> agree(const Card& card, const Part& part, Deadline deadline);
 
-  /// Of round_sums, how many addends this rank has that all can read where they lie; very many, where that is not so, or
-  /// it has accumulators.
+  /// Of round_sums, how many addends this rank has, which all can read where they lie; very many, where that is not so,
+  /// or it has accumulators, too.
   std::uint64_t addends_in_reach(const Call& call) const;
 
   /// Has an operation run by a plan over links, or in another of the ways above than it would be.

@@ -50,10 +50,12 @@ struct alignas(64) Notice {
 
   std::atomic<std::uint64_t> sequence;  ///< written last
   Card card;
-  std::uint64_t in_place;  ///< where peers find the input: a place, or one of the above; of round_sums only whether
+  /// Where peers find the input: a place, or one of the above. Of round_sums only whether; where ranks only agree, an
+  /// amount.
+  std::uint64_t in_place;
   std::uint64_t out_place;
   std::byte inside[kInside];
-  std::uint32_t plan;  ///< the mark of what it chose for such calls; 0: nothing. Of round_sums the divisor
+  std::uint32_t plan;  ///< the call's mark (see Marked), or its part's
   bool symmetric;      ///< of that, it would take what is for blocks in reach of others
   bool streams;        ///< it would rather use streaming stores; what it laid down already was
 };

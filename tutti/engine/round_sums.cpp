@@ -32,8 +32,11 @@ void Collectives::write_summands(const Running& running) {
     reachable = reachable && place.has_value();
   }
   notice.in_place = reachable ? 0 : Notice::kElsewhere;
-  const auto out_place = reach_.place_of(call.out[0].data(), call.out[0].size()).value_or(Notice::kElsewhere);
-  notice.out_place = only_ != nullptr ? 0 : out_place;  // else nobody writes there
+  if (only_ != nullptr) {
+    notice.out_place = 0;  // where nobody writes
+  } else {
+    notice.out_place = reach_.place_of(call.out[0].data(), call.out[0].size()).value_or(Notice::kElsewhere);
+  }
 }
 
 /// Every rank adds up its slice of all that all ranks have, where it lies, and writes it into all outputs.
@@ -80,6 +83,9 @@ Status Collectives::direct_round_sums(const Running& running) {
 }
 
 std::uint64_t Collectives::addends_in_reach(const Call& call) const {
+  if (call.op != Op::round_sums) {
+    return 0;
+  }
   constexpr std::uint64_t kVeryMany = std::uint64_t{1} << 32;
   const auto in_reach = [this](const ConstBlock& block) {
     return ranks() == 1 || reach_.place_of(block.data(), block.size()).has_value();

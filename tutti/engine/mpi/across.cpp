@@ -103,6 +103,19 @@ Status Across::run(const Call& call, Deadline deadline) {
   return run_checked({.call = call, .doing = doing, .deadline = deadline});
 }
 
+Status Across::to_the_end(const std::function<Status()>& sum) {
+  try {
+    auto status = sum();
+    if (!status) {
+      links_.forget();
+    }
+    return status;
+  } catch (...) {
+    links_.forget();
+    throw;
+  }
+}
+
 /// So many send each other the addends of reproducible sums themselves, which are a quarter of accumulators, or less.
 constexpr int kFewRanks = 8;
 
@@ -131,7 +144,7 @@ Status Across::run_checked(const Running& running) {
     return {};
   }
   if (card.op == Op::round_sums) {
-    return round_sums(running, all.amount);
+    return to_the_end([&] { return round_sums(running, all.amount); });
   }
   if (choice != nullptr && choice->kind == Kind::library) {
     return library_.run(running.call, running.doing, running.deadline);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <map>
 #include <memory>
 #include <tuple>
@@ -61,6 +62,8 @@ class Across {
     std::size_t slice;    ///< bytes that each of them adds up at once
     std::optional<plan::Algorithm> between;
   };
+  /// Whatever goes wrong, also where there is no memory: no message touches anything afterwards.
+  Status to_the_end(const std::function<Status()>& sum);
   bool is_small(const Card& card, const plan::Choice* choice) const;
   Status sum(const Running& running, const plan::Choice* choice);
   Status small_sum(const Running& running);
@@ -121,8 +124,8 @@ class Across {
     Doing doing;
     PlanRunner* runner = nullptr;
   } between_;
-  Slicing slicing_{};  // of the sum that is being run
-  struct {  // of this rank's slices of sums under way
+  Slicing slicing_{};                             // of the sum that is being run
+  struct {                                        // of this rank's slices of sums under way
     std::size_t addends = 0;                      // of each host, as they are; 0: accumulators
     std::array<std::vector<std::byte>, 2> own{};  // what this host's ranks have: of one segment, and of the next
     std::vector<std::byte> others{};              // addends of other hosts, of the part that this one rounds

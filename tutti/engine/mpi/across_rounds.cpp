@@ -17,9 +17,9 @@ std::size_t width_of_sum(kernels::DType dtype) { return kernels::size_of(kernels
 }  // namespace
 
 /// In each host every rank takes a slice of what all ranks there have: the addends, where those are not more than
-/// accumulators, else these. The ranks of all hosts with the same slice divide it among them: each gets its part of what
-/// every host has, rounds the sum, and gives it to the others. While that of one segment is on its way, the next is
-/// taken; while it is given around, the last one is spread inside of the host.
+/// accumulators, else these. The ranks of all hosts with the same slice divide it among them: each gets its part of
+/// what every host has, rounds the sum, and gives it to the others. While that of one segment is on its way, the next
+/// is taken; while it is given around, the last one is spread inside of the host.
 Status Across::round_sums(const Running& running, std::uint64_t addends) {
   const auto dtype = running.call.dtype;
   rounding_.addends = addends * kernels::size_of(dtype) <= width_of_sum(dtype) ? addends : 0;
@@ -53,13 +53,11 @@ Status Across::round_sums(const Running& running, std::uint64_t addends) {
   if (status) {
     status = gather_near(running, segments, count - 1);
   }
-  if (!status) {
-    links_.forget();
-  }
   return status;
 }
 
-/// Of this rank's slice, what all ranks of this host have.
+/// Of this rank's slice, what all ranks of this host have. A neighbour may still wait for another host; that one is to
+/// be blamed then.
 Status Across::take_near(const Running& running, const Segments& segments, std::size_t index) {
   const auto& call = running.call;
   const auto size = kernels::size_of(call.dtype);
@@ -94,7 +92,7 @@ Status Across::take_near(const Running& running, const Segments& segments, std::
     only.take(call.dtype, {.addends = addends, .sums = sums});
     return {};
   }
-  return near_.run_part(part, {.whole = running.doing, .mark = 1, .only = &only}, running.deadline);
+  return near_.run_part(part, {.whole = running.doing, .mark = 1, .only = &only}, later(running.deadline));
 }
 
 /// By host: which part of a slice it rounds.
@@ -126,8 +124,7 @@ void Across::begin_merging(const Running& running, const Segments& segments, std
     call.dtype = kernels::accumulator_of(dtype);
     call.reduce = ReduceOp::sum;
     call.out = {mine};
-    return begin_between(running, std::move(call),
-                         outer_runner(plan::Op::reduce_scatter, plan::Algorithm::direct, 1));
+    return begin_between(running, std::move(call), outer_runner(plan::Op::reduce_scatter, plan::Algorithm::direct, 1));
   }
   call.op = Op::all_to_all;
   call.dtype = dtype;

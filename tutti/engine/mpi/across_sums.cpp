@@ -47,7 +47,9 @@ Across::Slicing Across::slicing_of(const plan::Choice* choice) const {
 Status Across::sum(const Running& running, const plan::Choice* choice) {
   const bool small = is_small(running.card(), choice);
   slicing_ = slicing_of(choice);
-  const auto run = [&](const Running& each) { return small ? small_sum(each) : large_sum(each); };
+  const auto run = [&](const Running& each) {
+    return small ? small_sum(each) : to_the_end([&] { return large_sum(each); });
+  };
   if (!Widened::type_for(running.card())) {
     return run(running);
   }
@@ -160,9 +162,6 @@ Status Across::large_sum(const Running& running) {
     if (status) {
       status = gather_near(running, segments, i);
     }
-  }
-  if (!status) {
-    links_.forget();
   }
   return status;
 }

@@ -179,8 +179,11 @@ std::vector<LinkCase> calibration_cases(const Ranks& ranks) {
                                     {Op::broadcast, Algorithm::binomial}};
   const auto counts = calibrated_counts(ranks);
   auto sizes = std::vector{256 * std::size_t{1}, 4 * kKi, 32 * kKi, 256 * kKi, kMi, 4 * kMi};
-  // On one host copies grow evenly; between hosts the kernel cuts messages up, each length in another way.
-  sizes.push_back(ranks.hosts == 1 ? 24 * kMi : 64 * kKi);
+  if (ranks.hosts == 1) {
+    sizes.insert(sizes.end(), {8 * kMi, 24 * kMi});  // on both sides of where bytes leave the last cache
+  } else {
+    sizes.push_back(64 * kKi);  // the kernel cuts messages up, each length in another way
+  }
   std::sort(sizes.begin(), sizes.end());
   auto cases = all_of(ranks, counts, {kinds.front()}, {0});  // meets, and no more
   for (auto& one : all_of(ranks, counts, kinds, sizes)) {

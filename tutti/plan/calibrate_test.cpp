@@ -143,7 +143,7 @@ TEST(Calibrate, PlansTimedAtABadMomentDoNotCount) {
   }
   const auto others = errors(calibrate(guess(), plans).value(), timed({1'000, 50'000, 1 << 20}, {3}, 0));
   EXPECT_LT(others.median, 0.06);
-  EXPECT_LT(others.worst, 0.3);
+  EXPECT_LT(others.worst, 0.4);
 }
 
 TEST(Calibrate, WhatIsNotThereOrNotTimedStaysAsItWas) {

@@ -108,7 +108,7 @@ Status check(const Network& network, int ranks) {
 double CacheCost::missed(double distance, double ranks_of_host) const {
   // Something between a cache for each and one that all divide: a few ranks do not get all of it.
   const auto over = distance * (shared ? std::sqrt(ranks_of_host) : 1) / bytes;
-  const auto steep = over * over * over;  // within a factor of two it goes from most to next to nothing
+  const auto steep = over * over;  // within a factor of three it goes from most to next to nothing
   return steep * steep / (1 + steep * steep);
 }
 

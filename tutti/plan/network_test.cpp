@@ -57,9 +57,9 @@ TEST(Network, GroupsJoinedByPairsHaveALinkForEach) {
 
 TEST(Network, BytesLeaveCaches) {
   const CacheCost own{.bytes = 1000, .seconds_per_byte = 1e-9};
-  EXPECT_NEAR(own.missed(300, 16), 0, 1e-3);
+  EXPECT_NEAR(own.missed(200, 16), 0, 2e-3);
   EXPECT_DOUBLE_EQ(own.missed(1000, 16), 0.5);
-  EXPECT_NEAR(own.missed(3000, 16), 1, 2e-3);
+  EXPECT_NEAR(own.missed(5000, 16), 1, 2e-3);
   const CacheCost shared{.bytes = 1000, .seconds_per_byte = 1e-9, .shared = true};
   EXPECT_DOUBLE_EQ(shared.missed(1000, 1), 0.5);
   EXPECT_DOUBLE_EQ(shared.missed(250, 16), 0.5);

@@ -197,7 +197,8 @@ Work Simulation::work_of(std::uint32_t event, std::size_t skipped, std::size_t b
   if (processors.caches.empty() || work.copied == 0) {
     return work;
   }
-  auto cost = touched_.touch(state.rank, state.step->span, skipped, bytes, event);
+  auto cost = touched_.touch(state.rank, state.step->span, skipped, bytes, event,
+                             is_send(event) ? Touched::Access::read : Touched::Access::write);
   if (combines) {
     for (const auto& source : plan_.programs[state.rank].sources_of(*state.step)) {
       const auto more = touched_.touch(state.rank, source, skipped, bytes, event);

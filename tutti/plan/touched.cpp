@@ -32,6 +32,17 @@ Touched::Touched(const Plan& plan, std::size_t bytes_of_block, const Fabric& fab
       memory.cell_bytes = std::max(kSmallest, (sizes[k] + most - 1) / most);
       memory.cells.resize((sizes[k] + memory.cell_bytes - 1) / memory.cell_bytes);
     }
+    // What is written at all was written by the run before.
+    std::array<bool, 3> written{};
+    for (const auto& step : plan.programs[i].steps) {
+      auto& here = written[static_cast<std::size_t>(step.span.buffer)];
+      here = here || step.kind != Step::Kind::send;
+    }
+    for (std::size_t k = 0; k < sizes.size(); ++k) {
+      for (auto& cell : owner.buffers[k].cells) {
+        cell.written = written[k];
+      }
+    }
   }
 }
 
@@ -42,14 +53,23 @@ std::size_t Touched::offset(Span span) const {
   return span.begin / bytes_.pieces * bytes_.block + bytes_.begin(span.begin % bytes_.pieces);
 }
 
-void Touched::add(Cost& cost, double bytes, double distance) const {
+/// Gives which share of them has left the last cache; what was written there went to memory.
+double Touched::add(Cost& cost, double bytes, double distance, bool written) const {
   for (const auto& cache : processors_.caches) {
     cost.seconds += bytes * cache.missed(distance, crowd_) * cache.seconds_per_byte;
   }
-  cost.missed += bytes * processors_.caches.back().missed(distance, crowd_);
+  const auto& last = processors_.caches.back();
+  const auto gone = last.missed(distance, crowd_);
+  cost.missed += bytes * gone;
+  if (written) {
+    cost.seconds += bytes * gone * last.seconds_per_byte;
+    cost.missed += bytes * gone;
+  }
+  return gone;
 }
 
-Touched::Cost Touched::touch(std::size_t rank, Span span, std::size_t skipped, std::size_t bytes, std::uint32_t step) {
+Touched::Cost Touched::touch(std::size_t rank, Span span, std::size_t skipped, std::size_t bytes, std::uint32_t step,
+                             Access access) {
   Cost cost;
   if (owners_.empty()) {
     return cost;
@@ -65,10 +85,14 @@ Touched::Cost Touched::touch(std::size_t rank, Span span, std::size_t skipped, s
     auto& cell = memory.cells[at / memory.cell_bytes];
     const auto until = std::min(end, (at / memory.cell_bytes + 1) * memory.cell_bytes);
     const auto count = static_cast<double>(until - at);
-    const auto last = cell.step == step ? cell.before : cell.last;
-    add(cost, count, last < 0 ? owner.footprint : std::min(owner.footprint, owner.clock - last));
+    const bool again = cell.step == step;
+    const auto last = again ? cell.before : cell.last;
+    const auto gone = add(cost, count, last < 0 ? owner.footprint : std::min(owner.footprint, owner.clock - last),
+                          cell.written && !again);
+    constexpr double kMost = 0.5;
+    cell.written = access == Access::write || (cell.written && (again || gone < kMost));
     owner.clock += count;
-    if (cell.step != step) {
+    if (!again) {
       cell.before = cell.last;
       cell.step = step;
     }

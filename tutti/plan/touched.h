@@ -17,15 +17,18 @@ class Touched {
   /// The fabric outlives it. On a network without caches it does nothing.
   Touched(const Plan& plan, std::size_t bytes_of_block, const Fabric& fabric);
 
+  enum class Access { read, write };
+
   /// What bytes cost beyond the nearest cache.
   struct Cost {
     double seconds = 0;  ///< more
-    double missed = 0;   ///< bytes that are in no cache
+    double missed = 0;   ///< bytes that come from memory, and that go back there
   };
 
   /// A step (by its number) touches `bytes` of a span, from the one after `skipped` others. What the same step touched
   /// before, of longer ones that go in portions, does not count as a time of its own.
-  Cost touch(std::size_t rank, Span span, std::size_t skipped, std::size_t bytes, std::uint32_t step);
+  Cost touch(std::size_t rank, Span span, std::size_t skipped, std::size_t bytes, std::uint32_t step,
+             Access access = Access::read);
 
  private:
   static constexpr std::uint32_t kNobody = ~std::uint32_t{0};
@@ -35,6 +38,7 @@ class Touched {
     double last = -1;  // on the rank's clock; below 0: in the run before
     double before = -1;
     std::uint32_t step = kNobody;  // who was last; somebody else was before
+    bool written = false;          // since they came from memory
   };
   struct Memory {
     std::size_t bytes = 0;
@@ -48,7 +52,7 @@ class Touched {
   };
 
   std::size_t offset(Span span) const;
-  void add(Cost& cost, double bytes, double distance) const;
+  double add(Cost& cost, double bytes, double distance, bool written) const;
 
   PieceBytes bytes_;
   const Processors& processors_;

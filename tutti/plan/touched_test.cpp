@@ -33,7 +33,7 @@ TEST_F(TouchedBytes, ComeFromTheRunBeforeThenFromThisOne) {
   const auto first = touched.touch(0, block_, 0, kBlock, 0);
   EXPECT_GT(first.seconds, 0.8 * kBlock);
   EXPECT_DOUBLE_EQ(first.missed, first.seconds);
-  EXPECT_LT(touched.touch(0, block_, 0, kBlock, 1).seconds, 0.1 * kBlock);
+  EXPECT_LT(touched.touch(0, block_, 0, kBlock, 1).seconds, 0.2 * kBlock);
   EXPECT_GT(touched.touch(1, block_, 0, kBlock, 1).seconds, 0.8 * kBlock);  // another rank's
 }
 
@@ -56,11 +56,27 @@ TEST_F(TouchedBytes, PortionsOfOneStepAreOneTouch) {
   EXPECT_GT(seconds, 0.9 * kBlock);
 }
 
+TEST_F(TouchedBytes, WhatWasWrittenGoesBackToMemory) {
+  const auto fabric = host(0.1 * kBlock, 2);
+  const auto plan = build({.op = Op::all_gather, .algorithm = Algorithm::ring, .ranks = 2}).value();
+  Touched touched(plan, kBlock, fabric);
+  const Span input{Buffer::input, 0, 1};
+  const Span output{Buffer::output, 0, 1};
+  const auto read = touched.touch(0, input, 0, kBlock, 0);
+  EXPECT_NEAR(read.missed, kBlock, 0.01 * kBlock);
+  // By the run before, too.
+  const auto written = touched.touch(0, output, 0, kBlock, 1, Touched::Access::write);
+  EXPECT_NEAR(written.missed, 2 * kBlock, 0.01 * kBlock);
+  EXPECT_NEAR(written.seconds, 2 * kBlock, 0.01 * kBlock);
+  EXPECT_NEAR(touched.touch(0, output, 0, kBlock, 2).missed, 2 * kBlock, 0.01 * kBlock);
+  EXPECT_NEAR(touched.touch(0, output, 0, kBlock, 3).missed, kBlock, 0.01 * kBlock);  // only read since
+}
+
 TEST_F(TouchedBytes, InputAndOutputOfASumAreTheSame) {
   const auto fabric = host(1.5 * kBlock, 2);
   Touched touched(plan_, kBlock, fabric);
   touched.touch(0, {Buffer::input, 0, 1}, 0, kBlock, 0);
-  EXPECT_LT(touched.touch(0, block_, 0, kBlock, 1).seconds, 0.1 * kBlock);
+  EXPECT_LT(touched.touch(0, block_, 0, kBlock, 1).seconds, 0.2 * kBlock);
 }
 
 TEST_F(TouchedBytes, CostNothingWithoutCaches) {

@@ -1,4 +1,4 @@
-// Reproducible sums under way of all ranks: added up inside of hosts, merged and rounded between them.
+// Reproducible sums under way of ranks on several hosts.
 #include <algorithm>
 
 #include "tutti/engine/mpi/across.h"
